@@ -1,0 +1,2 @@
+//! The `aegis` program.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The `aegisd` program.
+fn main() {}

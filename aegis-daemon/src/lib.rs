@@ -1,0 +1,1 @@
+//! The AEGIS daemon aegisd and its command line aegis.

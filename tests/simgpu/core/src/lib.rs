@@ -1,0 +1,1 @@
+//! State of the simulated GPUs, shared by all processes of a simulated machine (test only).

@@ -1,0 +1,1 @@
+//! Simulated libcuda of the test machine (test only).

@@ -1,0 +1,1 @@
+//! Simulated libnvml of the test machine (test only).

@@ -1,0 +1,2 @@
+//! Programs that behave like training jobs on the simulated driver (test only).
+fn main() {}

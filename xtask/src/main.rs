@@ -1,0 +1,2 @@
+//! Every developer command: cargo xtask demo, test, lint, setup.
+fn main() {}
