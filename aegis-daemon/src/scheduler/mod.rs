@@ -14,7 +14,7 @@
 //!               wake        the next moment anything is due
 //! ```
 //!
-//! A job starts on a GPU if and only if [`obstacle`] finds nothing, and [`Core::explain`] lists
+//! A job starts on a GPU if and only if `obstacle` finds nothing, and [`Core::explain`] lists
 //! what it finds: a decision and its explanation cannot differ.
 #![forbid(unsafe_code)]
 

@@ -58,7 +58,7 @@ impl Checks {
             Event::ProcessGone { process, .. } => self.limits.retain(|(key, _), _| key != process),
             Event::Ended { job, attempt, .. } | Event::StartFailed { job, attempt, .. } => {
                 self.running
-                    .retain(|id, number| (&*id, &*number) != (job, attempt));
+                    .retain(|id, number| (*id, *number) != (*job, *attempt));
             }
             Event::Sampled { sample } => {
                 let bytes = sample.foreign.iter().map(|process| process.bytes).sum();
