@@ -1,0 +1,106 @@
+//! Carrying out the core's actions.
+
+use aegis_common::action::{Action, GrowAnswer};
+use aegis_common::id::{GpuIndex, JobId};
+use tracing::{error, info, warn};
+
+use super::Owner;
+use crate::jobs::StartOrder;
+
+/// Refusals remembered per job for `aegis explain`.
+const REFUSALS_KEPT: usize = 20;
+
+impl Owner {
+    pub(super) fn perform(&mut self, action: Action) {
+        match action {
+            Action::Start {
+                job,
+                attempt,
+                gpus,
+                virtual_total,
+            } => {
+                self.start(job, attempt, gpus, virtual_total);
+            }
+            Action::Stop { job, attempt, why } => {
+                info!(%job, attempt, %why, "stopping");
+                self.keepers.stop(job, attempt);
+            }
+            Action::SetLease {
+                process,
+                gpu,
+                limit,
+                oldest,
+            } => {
+                self.processes.set_lease(process, gpu, limit, oldest);
+            }
+            Action::Answer { request, answer } => self.answer(request, &answer),
+            Action::Finish { job, outcome } => {
+                info!(%job, ?outcome, "over");
+                self.keepers.forget(job);
+                self.core.forget(job);
+                self.records.remove(&job);
+                self.refusals.remove(&job);
+                self.virtual_totals.remove(&job);
+                self.notify_waiters();
+            }
+            Action::Retry { job, attempt, why } => {
+                info!(%job, attempt, %why, "another attempt follows");
+            }
+            Action::WakeAt { at } => self.wake_at = Some(at),
+        }
+    }
+
+    fn start(&mut self, job: JobId, attempt: u32, gpus: Vec<GpuIndex>, virtual_total: Option<u64>) {
+        let Some(record) = self.records.get(&job) else {
+            error!(%job, "a job without a record cannot be started");
+            return;
+        };
+        match virtual_total {
+            Some(total) => self.virtual_totals.insert(job, total),
+            None => self.virtual_totals.remove(&job),
+        };
+        let gpu_uuids = gpus
+            .iter()
+            .filter_map(|gpu| self.machine.iter().find(|found| found.index == *gpu))
+            .map(|found| found.uuid.clone())
+            .collect::<Vec<_>>();
+        if gpu_uuids.len() != gpus.len() {
+            // The core starts jobs only on GPUs of the last count, so a GPU was lost this instant;
+            // the next count moves the job on.
+            warn!(%job, ?gpus, "a GPU of the placement is unknown");
+        }
+        info!(%job, attempt, ?gpus, "starting");
+        self.keepers.start(StartOrder {
+            job,
+            attempt,
+            record,
+            gpu_uuids,
+            gpus,
+        });
+    }
+
+    fn answer(&mut self, request: u64, answer: &GrowAnswer) {
+        if let GrowAnswer::Denied { why } = answer
+            && let Some(job) = self.grow_jobs.get(&request).copied()
+        {
+            info!(%job, %why, "allocation refused");
+            let refusals = self.refusals.entry(job).or_default();
+            refusals.push(format!("allocation refused: {why}"));
+            if refusals.len() > REFUSALS_KEPT {
+                refusals.remove(0);
+            }
+        }
+        let last = !matches!(answer, GrowAnswer::Wait { .. });
+        if last {
+            self.grow_jobs.remove(&request);
+            if let Some(reply) = self.grows.remove(&request) {
+                reply.finish(answer);
+            }
+        } else if let Some(reply) = self.grows.get_mut(&request) {
+            reply.wait(answer);
+        }
+        if !last && let Some(telemetry) = &self.telemetry {
+            telemetry.request_refresh();
+        }
+    }
+}
