@@ -107,7 +107,12 @@ fn parse_named(rest: &str) -> Option<Cost> {
     if parts.next().is_some() {
         return None;
     }
-    Some(Cost::new(duration_ns, sm_active, sm_active.min(1000) / 2, dram_active))
+    Some(Cost::new(
+        duration_ns,
+        sm_active,
+        sm_active.min(1000) / 2,
+        dram_active,
+    ))
 }
 
 impl Cost {
