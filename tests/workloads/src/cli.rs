@@ -23,8 +23,11 @@ Examples:
   workload --route getprocaddress recommender
   workload alloc-once 2GiB
 
+For end-to-end tests (`workload NAME --help`): hold, race, alloc-once, spawn-tree, spin, batch-finder,
+fork-worker.
+
 Exit codes: 0 or --exit-code at the end; 1 out of memory; 2 bad options; 69 no driver or a driver
-error; 70 wrong data read back from the GPU; 74 a file or pipe failed.";
+error; 70 wrong data read back from the GPU; 74 a file or pipe failed; 127 no driver, --route link.";
 
 /// Programs that behave like training jobs on CUDA's driver API.
 ///
