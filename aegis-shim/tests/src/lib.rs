@@ -1,0 +1,1 @@
+//! Runs real processes with the shim preloaded against a fake driver.
