@@ -87,13 +87,8 @@ impl<V: Zeroable> Table<V> {
             return Err(Full);
         }
         self.step();
-        if let Some(slot) = find(&self.old, key) {
-            if let Some(slot) = self.old.get_mut(slot) {
-                return Ok(Some(core::mem::replace(&mut slot.value, value)));
-            }
-        }
-        if let Some(slot) = find(&self.slots, key) {
-            if let Some(slot) = self.slots.get_mut(slot) {
+        for slots in [&mut self.old, &mut self.slots] {
+            if let Some(slot) = find(slots, key).and_then(|at| slots.get_mut(at)) {
                 return Ok(Some(core::mem::replace(&mut slot.value, value)));
             }
         }
