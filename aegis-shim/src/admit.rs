@@ -81,7 +81,14 @@ fn ask(
                 }
             }
             Decision::Pass(bypass) => return pass(state, line, bytes, bypass),
-            Decision::Deny => break,
+            Decision::Deny => {
+                // Another thread's request, since refused, may have made this one look too large.
+                if gpus::terms(lease).cover(account.reserve(bytes)) {
+                    return Ok(());
+                }
+                account.withdraw(bytes);
+                break;
+            }
         }
     }
     refused(state, gpu, line, Refuser::Shim, bytes);

@@ -11,7 +11,7 @@ use shim_core::names;
 
 use super::real;
 use super::table;
-use crate::sys::elf::{each_object, object_named};
+use crate::sys::elf::{Object, each_object, object_named};
 
 type Dlsym = unsafe extern "C" fn(handle: usize, name: *const c_char) -> usize;
 
@@ -40,6 +40,8 @@ pub(crate) unsafe extern "C" fn dlsym(handle: usize, name: *const c_char) -> usi
         ".cfi_adjust_cfa_offset 8",
         "sub rsp, 8",
         ".cfi_adjust_cfa_offset 8",
+        // The caller's return address, behind what was pushed.
+        "mov rdx, qword ptr [rsp + 24]",
         "call {decide}",
         "add rsp, 8",
         ".cfi_adjust_cfa_offset -8",
@@ -60,10 +62,10 @@ pub(crate) unsafe extern "C" fn dlsym(handle: usize, name: *const c_char) -> usi
 
 /// # Safety
 /// `name` is what the caller passes to `dlsym`: null or a C string.
-unsafe extern "C" fn decide(handle: usize, name: *const c_char) -> Decision {
+unsafe extern "C" fn decide(handle: usize, name: *const c_char, caller: usize) -> Decision {
     let target = real_dlsym();
     let forward = Decision { target, value: 0 };
-    if target == 0 || name.is_null() || handle == RTLD_NEXT {
+    if target == 0 || name.is_null() {
         return forward;
     }
     // SAFETY: not null, so a C string by the contract of dlsym.
@@ -75,16 +77,22 @@ unsafe extern "C" fn decide(handle: usize, name: *const c_char) -> Decision {
         crate::note_unknown_lookup();
         return forward;
     };
-    // SAFETY: the real dlsym's address. An explicit handle does not depend on the caller, and for
-    // RTLD_DEFAULT this library's view is the global scope as well.
-    let call = unsafe { core::mem::transmute::<usize, Dlsym>(target) };
-    // SAFETY: the caller's own arguments.
-    let mut found = unsafe { call(handle, name) };
-    if found == table::address(hook) {
-        // This library stands in front of the scope that was searched: look behind it.
-        // SAFETY: as above; the return address lies in this library, so "next" is behind it.
-        found = unsafe { call(RTLD_NEXT, name) };
-    }
+    // SAFETY: not null, as above.
+    let name = unsafe { CStr::from_ptr(name) };
+    let found = if handle == RTLD_NEXT {
+        if !is_next_after(caller, name) {
+            return forward;
+        }
+        next(name)
+    } else {
+        // An explicit handle does not depend on the caller, and for RTLD_DEFAULT this library's
+        // view is the global scope as well.
+        match call(target, handle, name) {
+            // This library stands in front of the scope that was searched: look behind it.
+            own if own == table::address(hook) => next(name),
+            found => found,
+        }
+    };
     let value = if crate::enabled() && real::in_driver(found) && real::known(hook) == found {
         table::address(hook)
     } else {
@@ -97,13 +105,40 @@ unsafe extern "C" fn decide(handle: usize, name: *const c_char) -> Decision {
 pub(crate) fn next(name: &CStr) -> usize {
     match real_dlsym() {
         0 => 0,
-        address => {
-            // SAFETY: the real dlsym's address.
-            let call = unsafe { core::mem::transmute::<usize, Dlsym>(address) };
-            // SAFETY: a C string; the return address lies in this library.
-            unsafe { call(RTLD_NEXT, name.as_ptr()) }
-        }
+        real => call(real, RTLD_NEXT, name),
     }
+}
+
+/// Calls the real `dlsym` with this library as the caller.
+fn call(real: usize, handle: usize, name: &CStr) -> usize {
+    // SAFETY: the real dlsym's address.
+    let real = unsafe { core::mem::transmute::<usize, Dlsym>(real) };
+    // SAFETY: a handle from the application or a pseudo-handle, and a C string.
+    unsafe { real(handle, name.as_ptr()) }
+}
+
+/// Whether a caller's `RTLD_NEXT` look-up of a hooked name would find this library's export: the
+/// caller stands in front of it and nothing in between has the name. Everything in front of a
+/// preloaded library is in the global scope, in link order.
+fn is_next_after(caller: usize, name: &CStr) -> bool {
+    let own = dlsym as *const () as usize;
+    let holds = |object: &Object, address: usize| {
+        let (start, end) = object.range();
+        (start..end).contains(&address)
+    };
+    let (mut seen_caller, mut answer) = (false, false);
+    each_object(|object| {
+        if holds(object, own) {
+            answer = seen_caller;
+            return true;
+        }
+        if seen_caller && object.function(name).is_some() {
+            return true;
+        }
+        seen_caller |= holds(object, caller);
+        false
+    });
+    answer
 }
 
 #[inline]

@@ -160,15 +160,7 @@ fn a_waiting_request_holds_nothing_and_other_threads_go_on() {
     });
     let mut client = start(&daemon);
     client.ok("alloc 9000");
-    // One thread waits, three allocate and free what fits.
-    client.tell("threads 1 alloc 5000");
-    assert_eq!(
-        client.outcome().status,
-        201,
-        "a thread without a context asks nobody"
-    );
-    client.line();
-    client.tell("alloc 5000");
+    client.tell("spawn alloc 5000");
     let request = daemon.next_request();
     assert_eq!((request.op, request.bytes), (Op::Grow, 5000));
     let ledger = daemon.ledger(0);
@@ -177,11 +169,16 @@ fn a_waiting_request_holds_nothing_and_other_threads_go_on() {
         0,
         "nothing in flight while it waits"
     );
+    // Meanwhile another thread allocates within the lease, and beyond it.
+    let block = client.ok("alloc 1000");
+    client.ok("alloc 2000");
+    assert_eq!(daemon.next_request().held, 12_000);
+    client.ok(&format!("free {block}"));
     decide
         .send((Verdict::Granted, Some(20_000)))
         .expect("it waits");
     assert_eq!(client.outcome().status, 0);
-    assert_eq!(ledger.gpu(0).used[0].load(SeqCst), 14_000);
+    assert_eq!(ledger.gpu(0).used[0].load(SeqCst), 16_000);
     client.end();
 }
 
