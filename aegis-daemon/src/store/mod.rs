@@ -30,6 +30,7 @@ use serde::de::DeserializeOwned;
 pub use error::StoreError;
 use pending::Write;
 pub use record::JobRecord;
+pub(crate) use record::digits;
 pub use recover::Recovery;
 
 /// The open database. There is one per state directory; a second opener is refused.

@@ -1,1 +1,4 @@
 //! System calls the crates used here do not wrap. The only place with `unsafe`.
+
+pub mod process;
+pub mod readable;
