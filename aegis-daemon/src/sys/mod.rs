@@ -3,4 +3,6 @@
 pub mod inherit;
 pub mod peer;
 pub mod pidfd;
+pub mod process;
+pub mod readable;
 pub mod time;
