@@ -37,7 +37,7 @@ pub use ledger::LedgerFile;
 pub use name::{BadLeaseName, LeaseName};
 pub use page::{LeaseError, LeaseLineView, LeasePage, monotonic_ns};
 pub use peer::ShimPeer;
-pub use process::{command, is_alive, open_process, start_ticks, wait_exit};
+pub use process::{command, effective_uid, is_alive, open_process, start_ticks, wait_exit};
 pub use reply::{GrowReply, HelloReply};
 pub use sanitise::{Proof, sanitise};
 pub use server::ShimServer;

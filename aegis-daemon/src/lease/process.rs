@@ -36,7 +36,11 @@ fn parse_start_ticks(stat: &[u8]) -> Option<u64> {
 
 /// The effective uid of the process now called `pid`. Unlike the owner of `/proc/PID`, which is root
 /// for every process that made itself undumpable.
-pub(super) fn effective_uid(pid: u32) -> io::Result<u32> {
+///
+/// # Errors
+///
+/// `NotFound` if there is no such process; `InvalidData` if the kernel's text cannot be read.
+pub fn effective_uid(pid: u32) -> io::Result<u32> {
     let status = fs::read(format!("/proc/{pid}/status"))?;
     parse_effective_uid(&status).ok_or_else(|| {
         io::Error::new(
