@@ -17,7 +17,7 @@ use super::layout::Layout;
 use super::record::{self, End, EndRecord, RecordError, StartRecord};
 use super::spawn::Spawned;
 use super::{adopt, leftovers};
-use crate::sys::readable;
+use crate::sys::reactor;
 
 /// Between two tries to read a record while the system refuses (out of descriptors, I/O error).
 const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -289,7 +289,7 @@ impl Supervisor {
 /// Registers with the reactor; tries again while it has no room.
 async fn register(mut descriptor: OwnedFd) -> AsyncFd<OwnedFd> {
     loop {
-        match readable::register(descriptor) {
+        match reactor::register(descriptor) {
             Ok(registered) => return registered,
             Err((back, error)) => {
                 tracing::error!("watching a keeper: {error}; trying again");

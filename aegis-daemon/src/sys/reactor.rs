@@ -1,4 +1,4 @@
-//! Waiting in tokio until a descriptor is readable.
+//! Watching descriptors that tokio has no type for.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Registers a descriptor with tokio's reactor for reading.
+/// Registers `descriptor` with the runtime's reactor for reading.
 ///
 /// # Errors
-/// The reactor has no room for it (out of watches or memory); the descriptor comes back.
+/// The reactor has no room for it (out of watches or memory), or it cannot be watched (a regular
+/// file); the descriptor comes back.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O enabled.
@@ -18,4 +19,15 @@ pub fn register(descriptor: OwnedFd) -> Result<AsyncFd<OwnedFd>, (OwnedFd, io::E
     // here on and gives it out by shared reference only, has deregistered it.
     let registered = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
     registered.map_err(tokio::io::unix::AsyncFdRegisterError::into_parts)
+}
+
+/// [`register`] for callers with no further use for a descriptor that cannot be watched.
+///
+/// # Errors
+/// As [`register`].
+///
+/// # Panics
+/// As [`register`].
+pub fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    register(descriptor).map_err(|(_, error)| error)
 }
