@@ -2,63 +2,76 @@
 
 use aegis_common::wire::{Check, CheckState, DaemonView, Response};
 
-use crate::owner::Owner;
+use crate::owner::{Owner, Reply};
 
-/// The daemon's checks.
-pub(crate) fn handle(owner: &mut Owner) -> Response {
+/// The daemon's checks. NVML's calls block, so that part is answered by a thread of its own.
+pub(crate) fn handle(owner: &Owner, reply: Reply) {
     let mut checks = vec![mode(owner), journal(owner), shim(owner)];
-    checks.extend(owner.telemetry_checks());
-    Response::Doctor(DaemonView {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        pid: std::process::id(),
-        rootless: owner.settings().rootless,
-        checks,
-    })
+    if let Some(error) = owner.telemetry_error() {
+        let hint = "nothing is placed next to a running job until it works";
+        checks.push(failed("telemetry", error, hint));
+    }
+    let rootless = owner.settings().rootless;
+    let library = owner.settings().nvml_library.clone();
+    tokio::task::spawn_blocking(move || {
+        checks.extend(crate::telemetry::checks(library.as_deref()));
+        let view = DaemonView {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            rootless,
+            checks,
+        };
+        // A client that hung up does not need its answer.
+        let _ = reply.send(Response::Doctor(view));
+    });
 }
 
 fn mode(owner: &Owner) -> Check {
-    if owner.settings().rootless {
-        Check {
-            name: "mode".to_owned(),
-            state: CheckState::Degraded,
-            detail: format!(
-                "rootless: serves uid {} only; ledgers of one user protect against accidents, not malice",
-                owner.settings().uid
-            ),
-            hint: Some("run aegisd as root to share the machine between users".to_owned()),
-        }
-    } else {
-        ok("mode", "root: each job runs as its submitter")
+    let settings = owner.settings();
+    if !settings.rootless {
+        return ok("mode", "root: each job runs as its submitter");
+    }
+    Check {
+        name: "mode".to_owned(),
+        state: CheckState::Degraded,
+        detail: format!(
+            "rootless: serves uid {} only; lease pages protect against accidents, not malice",
+            settings.uid
+        ),
+        hint: Some("run aegisd as root to share the machine between users".to_owned()),
     }
 }
 
 fn journal(owner: &Owner) -> Check {
     match owner.journal_trouble() {
         None => ok("journal", "written"),
-        Some(error) => Check {
-            name: "journal".to_owned(),
-            state: CheckState::Failed,
-            detail: error,
-            hint: Some(
-                "free disk space in the state directory; nothing starts until then".to_owned(),
-            ),
-        },
+        Some(error) => failed(
+            "journal",
+            &error,
+            "free disk space in the state directory; nothing starts until then",
+        ),
     }
 }
 
 fn shim(owner: &Owner) -> Check {
-    let path = &owner.settings().shim_library;
-    if path.is_file() {
-        return ok("shim", &path.display().to_string());
+    let hint = "install libaegis_shim.so, or set shim.library";
+    let without = "jobs run uninstrumented and never share a GPU";
+    match &owner.settings().shim_library {
+        Some(path) if path.is_file() => ok("shim", &path.display().to_string()),
+        Some(path) => {
+            let detail = format!("{} is missing: {without}", path.display());
+            failed("shim", &detail, hint)
+        }
+        None => failed("shim", &format!("not found: {without}"), hint),
     }
+}
+
+fn failed(name: &str, detail: &str, hint: &str) -> Check {
     Check {
-        name: "shim".to_owned(),
+        name: name.to_owned(),
         state: CheckState::Failed,
-        detail: format!(
-            "{} is missing: jobs run uninstrumented and never share a GPU",
-            path.display()
-        ),
-        hint: Some("install libaegis_shim.so there, or set shim.library".to_owned()),
+        detail: detail.to_owned(),
+        hint: Some(hint.to_owned()),
     }
 }
 

@@ -89,7 +89,7 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
             "give the peak per GPU, or leave it out if unknown",
         ));
     }
-    if resources.priority > 0 && !owner.is_admin(peer.uid) {
+    if resources.priority > 0 && !owner.is_admin(peer) {
         return Err(Failure {
             code: ErrorCode::Forbidden,
             message: format!("--priority {} is above 0", resources.priority),
@@ -110,7 +110,7 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
     resources.time_limit_s = resources.time_limit_s.or(settings.default_time_limit_s);
     if let (Some(limit), Some(most)) = (resources.time_limit_s, settings.max_time_limit_s)
         && limit > most
-        && !owner.is_admin(peer.uid)
+        && !owner.is_admin(peer)
     {
         return Err(bad(
             &format!("--time-limit {limit} s is above the maximum of {most} s"),

@@ -33,6 +33,7 @@ pub mod uuid;
 pub use caps::ShimLimits;
 pub use connection::ShimCounts;
 pub use event::{ShimEvent, Token};
+pub use inspect::held_ledgers;
 pub use ledger::LedgerFile;
 pub use name::{BadLeaseName, LeaseName};
 pub use page::{LeaseError, LeaseLineView, LeasePage, monotonic_ns};

@@ -1,12 +1,16 @@
 //! What the verbs in [`crate::api`] may see and do.
 
+use std::io::Read;
+
+use aegis_common::abi::lease::FLAG_HELD;
 use aegis_common::event::Event;
 use aegis_common::id::JobId;
 use aegis_common::job::Resources;
-use aegis_common::wire::{Check, ErrorCode, Failure, GpuView, Launch, LedgerView};
+use aegis_common::wire::{ErrorCode, Failure, GpuView, Launch, LedgerView};
 
+use super::sample::by_uuid;
 use super::{Owner, Peer, Settings};
-use crate::lease::inspect;
+use crate::lease::{LeaseName, inspect};
 use crate::scheduler::Infeasible;
 use crate::store::{JobRecord, Store};
 
@@ -31,32 +35,33 @@ impl Owner {
 
     /// Keeps the record of a new job, in the open transaction and in memory.
     pub(crate) fn remember(&mut self, record: JobRecord) {
-        self.store.put_job(&record);
-        self.keepers.remember(&record);
+        if let Err(failure) = self.store.put_job(&record) {
+            tracing::error!(job = %record.id, error = %failure, "a job's record cannot be kept");
+        }
         self.records.insert(record.id, record);
     }
 
     /// Could the machine ever run it?
     pub(crate) fn check_feasible(&self, resources: &Resources) -> Result<(), Failure> {
+        let impossible = |message: String, hint: &str| Failure {
+            code: ErrorCode::Impossible,
+            message,
+            hint: Some(hint.to_owned()),
+            job: None,
+        };
         if self.machine.is_empty() {
-            let why = self
-                .telemetry_error
-                .as_deref()
-                .unwrap_or("NVML has not answered yet");
-            return Err(Failure {
-                code: ErrorCode::Impossible,
-                message: format!("no GPU is known: {why}"),
-                hint: Some("`aegis doctor` shows what NVML says".to_owned()),
-                job: None,
-            });
+            let why = self.telemetry_error.as_deref();
+            let why = why.unwrap_or("NVML lists none");
+            let message = format!("no GPU is known: {why}");
+            return Err(impossible(message, "`aegis doctor` shows what NVML says"));
         }
         self.core
             .check_feasible(resources)
-            .map_err(|infeasible: Infeasible| Failure {
-                code: ErrorCode::Impossible,
-                message: infeasible.to_string(),
-                hint: Some("`aegis gpus` shows what this machine has".to_owned()),
-                job: None,
+            .map_err(|infeasible: Infeasible| {
+                impossible(
+                    infeasible.to_string(),
+                    "`aegis gpus` shows what this machine has",
+                )
             })
     }
 
@@ -68,20 +73,14 @@ impl Owner {
         resources: Resources,
         launch: Launch,
     ) -> Result<JobRecord, Failure> {
-        let storage = |error: String| crate::api::failure(ErrorCode::Storage, &error);
-        let token = crate::jobs::new_token().map_err(|error| storage(error.to_string()))?;
-        let id = self
-            .store
-            .next_job_id()
-            .map_err(|error| storage(error.to_string()))?;
-        let user = uzers::get_user_by_uid(peer.uid);
-        let user = user.map(|user| user.name().to_string_lossy().into_owned());
+        let token = new_token().map_err(|error| {
+            crate::api::failure(ErrorCode::Internal, &format!("no random bytes: {error}"))
+        })?;
         Ok(JobRecord {
-            id,
+            id: self.store.next_job_id(),
             uid: peer.uid,
             gid: peer.gid,
             groups: peer.groups.clone(),
-            user,
             name,
             resources,
             launch,
@@ -106,22 +105,38 @@ impl Owner {
         self.read_ledgers();
         let now = self.clock.now();
         let views = self.processes.iter().filter_map(|(key, process)| {
-            let snapshot = process.last.as_ref()?;
-            Some(inspect::view(&inspect::Seen {
-                job: Some(process.job),
-                process: *key,
-                alive: true,
-                snapshot,
+            let lines = (0..process.page.lines()).filter_map(|line| process.page.line(line));
+            let held = lines.filter(|line| line.flags & FLAG_HELD != 0);
+            let context = inspect::Context {
+                name: LeaseName {
+                    job: process.job,
+                    process: *key,
+                },
+                lease: &held.collect::<Vec<_>>(),
+                nvml: &self.proofs(*key),
                 idle_ms: process.moved.map(|moved| now.millis_since(moved)),
-                machine: &self.machine,
-                limit: &|gpu| process.limit(gpu),
-                nvml: &|gpu| self.attributed.get(&(*key, gpu)).copied(),
-            }))
+            };
+            let index_of = |uuid: &_| Some(by_uuid(&self.machine, uuid)?.index);
+            Some(inspect::view(process.last.as_ref()?, &context, index_of))
         });
         views.collect()
     }
 
-    pub(crate) fn telemetry_checks(&self) -> Vec<Check> {
-        crate::telemetry::checks(&self.machine, self.telemetry_error.as_deref())
+    /// What telemetry reported last, if it is trouble.
+    pub(crate) fn telemetry_error(&self) -> Option<&str> {
+        self.telemetry_error.as_deref()
     }
+}
+
+/// 128 random bits as hexadecimal digits.
+fn new_token() -> std::io::Result<[u8; 32]> {
+    let mut random = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let mut token = [0; 32];
+    for (digits, byte) in token.chunks_exact_mut(2).zip(random) {
+        for (digit, nibble) in digits.iter_mut().zip([byte >> 4, byte & 15]) {
+            *digit = b"0123456789abcdef"[usize::from(nibble)];
+        }
+    }
+    Ok(token)
 }

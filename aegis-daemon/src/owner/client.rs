@@ -53,6 +53,11 @@ enum Until {
 
 impl Owner {
     pub(super) fn on_client(&mut self, call: ClientCall) {
+        if matches!(call.request, Request::Submit(_)) && self.is_blind() {
+            // What the machine has is known within moments of the start.
+            self.early.push(call);
+            return;
+        }
         let ClientCall {
             peer,
             request,
@@ -81,7 +86,7 @@ impl Owner {
             },
             Request::Gpus => api::gpus::handle(self),
             Request::Inspect { pid, job } => api::inspect::handle(self, pid, job),
-            Request::Doctor => Ok(api::doctor::handle(self)),
+            Request::Doctor => return api::doctor::handle(self, reply),
         };
         // A client that hung up does not need its answer.
         let _ = reply.send(response.unwrap_or_else(Response::Failed));
@@ -98,7 +103,7 @@ impl Owner {
     /// May `peer` act on `job`?
     pub(crate) fn authorise(&self, peer: &Peer, job: JobId) -> Result<(), Failure> {
         let view = self.view(job)?;
-        if peer.uid == view.uid || self.is_admin(peer.uid) {
+        if peer.uid == view.uid || self.is_admin(peer) {
             return Ok(());
         }
         let owner = view.user.unwrap_or_else(|| format!("uid {}", view.uid));
@@ -112,8 +117,21 @@ impl Owner {
         })
     }
 
-    pub(crate) fn is_admin(&self, uid: u32) -> bool {
-        uid == 0 || uid == self.settings.uid || self.settings.admins.contains(&uid)
+    pub(crate) fn is_admin(&self, peer: &Peer) -> bool {
+        let own = peer.uid == 0 || peer.uid == self.settings.uid;
+        own || self.settings.admins.allows(peer.uid, &peer.groups)
+    }
+
+    /// Nothing was heard of the GPUs yet, good or bad.
+    fn is_blind(&self) -> bool {
+        self.machine.is_empty() && self.telemetry.is_some() && self.telemetry_error.is_none()
+    }
+
+    /// Serves the submissions that waited for the first word about the GPUs.
+    pub(super) fn serve_early(&mut self) {
+        for call in std::mem::take(&mut self.early) {
+            self.on_client(call);
+        }
     }
 
     fn wait(&mut self, until: Until, reply: Reply) {
@@ -145,10 +163,12 @@ impl Owner {
             }
             Until::Attempt(job, after) => {
                 let view = self.view(*job).ok()?;
-                let started = |attempt: &Attempt| attempt.number > *after && attempt.started.is_some();
+                let started =
+                    |attempt: &Attempt| attempt.number > *after && attempt.started.is_some();
                 let over = matches!(view.state, JobState::Done { .. });
-                (over || view.attempts.iter().any(started))
-                    .then(|| Response::Status { job: Box::new(view) })
+                (over || view.attempts.iter().any(started)).then(|| Response::Status {
+                    job: Box::new(view),
+                })
             }
         }
     }

@@ -9,6 +9,8 @@ use crate::failpoint;
 
 /// Events after which the core's state is written whole and older journal rows become prunable.
 const SNAPSHOT_EVERY: u32 = 5_000;
+/// Bytes of unwritten journal beyond which events that a restart rebuilds anyway are left out.
+const BACKLOG_MAX: usize = 64 << 20;
 
 impl Owner {
     /// Lets the core see `event`, journals it, and carries out what follows.
@@ -20,9 +22,20 @@ impl Owner {
         let actions = self.core.step(at, &event);
         debug!(?event, ?actions, "step");
         let durable = event.is_durable() || actions.iter().any(Action::needs_journal);
-        self.store.append(&Stamped { at, event }, &actions);
-        self.since_snapshot += 1;
+        self.append(Stamped { at, event }, &actions, durable);
         self.settle(actions, durable);
+    }
+
+    /// Queues the event for the journal. While the journal cannot be written only what must not be
+    /// lost is queued once the backlog is large: samples would fill the memory.
+    fn append(&mut self, event: Stamped, actions: &[Action], durable: bool) {
+        if !durable && self.store.backlog() > BACKLOG_MAX {
+            return;
+        }
+        if let Err(failure) = self.store.append(&event, actions) {
+            error!(error = %failure, "an event is missing in the journal");
+        }
+        self.since_snapshot += 1;
     }
 
     /// Commits if needed, then carries the actions out (or keeps those that need a journal which

@@ -20,7 +20,7 @@ mod sample;
 mod shim;
 mod views;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::policy::Policy;
 use tokio::sync::{mpsc, watch};
 
+use crate::config::Admins;
 use crate::jobs::Keepers;
 use crate::lease::GrowReply;
 use crate::scheduler::Core;
@@ -49,8 +50,8 @@ pub struct Settings {
     pub rootless: bool,
     /// The daemon's uid.
     pub uid: u32,
-    /// Users who may act on any job.
-    pub admins: BTreeSet<u32>,
+    /// Who may act on any job, besides root and the daemon's own user.
+    pub admins: Admins,
     /// `--requeue` where the submitter does not say.
     pub default_requeue: bool,
     /// `--retries` where the submitter does not say.
@@ -61,8 +62,10 @@ pub struct Settings {
     pub max_time_limit_s: Option<u64>,
     /// Where ledgers' lease pages live.
     pub lease_dir: PathBuf,
-    /// The shim library given to jobs.
-    pub shim_library: PathBuf,
+    /// The shim library given to jobs, if there is one.
+    pub shim_library: Option<PathBuf>,
+    /// NVML, for the checks of `aegis doctor`.
+    pub nvml_library: Option<PathBuf>,
     /// Where jobs keep logs and records.
     pub state_dir: PathBuf,
 }
@@ -79,6 +82,8 @@ pub struct Owner {
     telemetry: Option<Arc<Telemetry>>,
     telemetry_error: Option<String>,
     machine: Vec<GpuFound>,
+    /// Submissions that came before the first word about the GPUs.
+    early: Vec<ClientCall>,
     processes: Processes,
     /// Processes of jobs that hold GPU memory without the shim.
     uninstrumented: BTreeMap<ProcessKey, JobId>,
@@ -90,7 +95,6 @@ pub struct Owner {
     virtual_totals: BTreeMap<JobId, u64>,
     grows: BTreeMap<u64, GrowReply>,
     grow_jobs: BTreeMap<u64, JobId>,
-    next_grow: u64,
     waiters: Vec<client::Waiter>,
     wake_at: Option<Moment>,
     /// Actions that wait for the journal to become writable.
@@ -101,6 +105,5 @@ pub struct Owner {
     /// Bytes NVML attributes to each process.
     attributed: BTreeMap<(ProcessKey, GpuIndex), u64>,
     process_gone: mpsc::UnboundedSender<ProcessKey>,
-    grow_abandoned: mpsc::UnboundedSender<u64>,
     stop: watch::Receiver<bool>,
 }

@@ -1,10 +1,11 @@
 //! Carrying out the core's actions.
 
 use aegis_common::action::{Action, GrowAnswer};
-use aegis_common::id::{GpuIndex, JobId};
+use aegis_common::id::{GpuIndex, JobId, ProcessKey};
 use tracing::{error, info, warn};
 
 use super::Owner;
+use super::sample::by_index;
 use crate::jobs::StartOrder;
 
 /// Refusals remembered per job for `aegis explain`.
@@ -31,12 +32,14 @@ impl Owner {
                 limit,
                 oldest,
             } => {
-                self.processes.set_lease(process, gpu, limit, oldest);
+                self.set_lease(process, gpu, limit, oldest);
             }
             Action::Answer { request, answer } => self.answer(request, &answer),
             Action::Finish { job, outcome } => {
                 info!(%job, ?outcome, "over");
-                self.keepers.forget(job);
+                for attempt in self.core.job(job).into_iter().flat_map(|job| job.attempts) {
+                    self.keepers.forget(job, attempt.number);
+                }
                 self.core.forget(job);
                 self.records.remove(&job);
                 self.refusals.remove(&job);
@@ -79,6 +82,18 @@ impl Owner {
         });
     }
 
+    fn set_lease(&self, key: ProcessKey, gpu: GpuIndex, limit: u64, oldest: bool) {
+        let Some(process) = self.processes.get(key) else {
+            return;
+        };
+        let Some(found) = by_index(&self.machine, gpu) else {
+            return;
+        };
+        if let Err(error) = process.set_lease(&found.uuid_bytes, limit, oldest) {
+            error!(pid = key.pid, %gpu, %error, "a lease could not be written");
+        }
+    }
+
     fn answer(&mut self, request: u64, answer: &GrowAnswer) {
         if let GrowAnswer::Denied { why } = answer
             && let Some(job) = self.grow_jobs.get(&request).copied()
@@ -90,17 +105,24 @@ impl Owner {
                 refusals.remove(0);
             }
         }
-        let last = !matches!(answer, GrowAnswer::Wait { .. });
-        if last {
-            self.grow_jobs.remove(&request);
-            if let Some(reply) = self.grows.remove(&request) {
-                reply.finish(answer);
+        if let GrowAnswer::Wait { wait_ms } = answer {
+            if let Some(reply) = self.grows.get_mut(&request) {
+                // A requester that hung up reports itself as abandoned.
+                let _ = reply.wait(*wait_ms);
             }
-        } else if let Some(reply) = self.grows.get_mut(&request) {
-            reply.wait(answer);
+            if let Some(telemetry) = &self.telemetry {
+                telemetry.request_refresh();
+            }
+            return;
         }
-        if !last && let Some(telemetry) = &self.telemetry {
-            telemetry.request_refresh();
-        }
+        self.grow_jobs.remove(&request);
+        let Some(reply) = self.grows.remove(&request) else {
+            return;
+        };
+        // As above: whoever hung up is reported by the connection.
+        let _ = match answer {
+            GrowAnswer::Granted { limit } => reply.grant(*limit),
+            _ => reply.deny(0),
+        };
     }
 }

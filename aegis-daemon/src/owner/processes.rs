@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use aegis_common::abi::GpuUuid;
 use aegis_common::abi::lease::{FLAG_HELD, FLAG_OLDEST};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
+use tracing::debug;
 
-use crate::lease::{LeasePage, LedgerFile, LedgerSnapshot};
+use super::sample::Told;
+use crate::lease::{LeaseError, LeaseLineView, LeasePage, LedgerFile, LedgerSnapshot};
 use crate::telemetry::GpuFound;
 
 /// One process.
@@ -13,18 +16,12 @@ use crate::telemetry::GpuFound;
 pub(super) struct Process {
     pub(super) job: JobId,
     pub(super) attempt: u32,
-    pub(super) uid: u32,
     pub(super) ledger: LedgerFile,
     pub(super) page: LeasePage,
-    /// GPU of each lease line.
-    lines: Vec<GpuIndex>,
-    /// GPUs the job holds.
-    held: Vec<GpuIndex>,
-    virtual_total: u64,
     /// The last reading, made plausible.
     pub(super) last: Option<LedgerSnapshot>,
     /// What the core was last told.
-    pub(super) told: Option<super::sample::Told>,
+    pub(super) told: Option<Told>,
     /// When launches last increased.
     pub(super) moved: Option<Moment>,
 }
@@ -36,60 +33,66 @@ pub(super) struct Processes {
 }
 
 impl Process {
-    /// A process with one lease line per GPU of the machine. GPUs its job does not hold have a
-    /// line with limit 0: a program that picks a GPU of its own gets no memory there.
-    pub(super) fn new(
-        (job, attempt, uid): (JobId, u32, u32),
+    pub(super) const fn new(
+        (job, attempt): (JobId, u32),
         ledger: LedgerFile,
         page: LeasePage,
-        machine: &[GpuFound],
-        held: Vec<GpuIndex>,
-        virtual_total: Option<u64>,
     ) -> Self {
-        let process = Self {
+        Self {
             job,
             attempt,
-            uid,
             ledger,
             page,
-            lines: machine.iter().map(|gpu| gpu.index).collect(),
-            held,
-            virtual_total: virtual_total.unwrap_or(0),
             last: None,
             told: None,
             moved: None,
-        };
-        for (line, gpu) in machine.iter().enumerate() {
-            let held = process.held.contains(&gpu.index);
-            let (flags, total) = if held {
-                (FLAG_HELD, process.virtual_total)
-            } else {
-                (0, 0)
-            };
-            process
-                .page
-                .set_line(line, &gpu.uuid_bytes, 0, total, flags);
         }
-        process
     }
 
-    fn set_lease(&self, gpu: GpuIndex, limit: u64, oldest: bool) {
-        let Some(line) = self.lines.iter().position(|index| *index == gpu) else {
-            return;
-        };
-        let held = if self.held.contains(&gpu) {
-            FLAG_HELD
-        } else {
-            0
-        };
-        let oldest = if oldest { FLAG_OLDEST } else { 0 };
-        self.page.set_limit(line, limit, held | oldest);
+    /// One lease line per GPU of the machine, limits 0. GPUs the job does not hold have one too: a
+    /// program that picks a GPU of its own gets no memory there.
+    ///
+    /// # Errors
+    /// The page cannot be written.
+    pub(super) fn lay_out(
+        &self,
+        machine: &[GpuFound],
+        held: &[GpuIndex],
+        virtual_total: Option<u64>,
+    ) -> Result<(), LeaseError> {
+        for (index, gpu) in machine.iter().enumerate() {
+            let held = held.contains(&gpu.index);
+            let line = LeaseLineView {
+                uuid: gpu.uuid_bytes,
+                limit: 0,
+                virtual_total: virtual_total.filter(|_| held).unwrap_or(0),
+                flags: if held { FLAG_HELD } else { 0 },
+            };
+            self.page.set_line(index, line)?;
+        }
+        Ok(())
     }
 
-    /// The limit in the page, bytes.
-    pub(super) fn limit(&self, gpu: GpuIndex) -> Option<u64> {
-        let line = self.lines.iter().position(|index| *index == gpu)?;
-        Some(self.page.limit(line))
+    /// Sets the limit and the "oldest resident" mark.
+    ///
+    /// # Errors
+    /// The page has no line for the GPU or cannot be written.
+    pub(super) fn set_lease(
+        &self,
+        uuid: &GpuUuid,
+        limit: u64,
+        oldest: bool,
+    ) -> Result<(), LeaseError> {
+        let index = self.page.line_of(uuid).ok_or(LeaseError::NoSuchLine(0))?;
+        let Some(line) = self.page.line(index) else {
+            return Err(LeaseError::NoSuchLine(index));
+        };
+        let mark = if oldest { FLAG_OLDEST } else { 0 };
+        let flags = line.flags & !FLAG_OLDEST | mark;
+        if flags != line.flags {
+            self.page.set_line(index, LeaseLineView { flags, ..line })?;
+        }
+        self.page.set_limit(index, limit)
     }
 }
 
@@ -127,16 +130,12 @@ impl Processes {
         self.map.is_empty()
     }
 
-    pub(super) fn set_lease(&self, key: ProcessKey, gpu: GpuIndex, limit: u64, oldest: bool) {
-        if let Some(process) = self.map.get(&key) {
-            process.set_lease(gpu, limit, oldest);
-        }
-    }
-
     /// Tells every process that the daemon is alive.
     pub(super) fn heartbeat(&self, monotonic_ns: u64) {
         for process in self.map.values() {
-            process.page.heartbeat(monotonic_ns);
+            if let Err(error) = process.page.heartbeat(monotonic_ns) {
+                debug!(%error, "heartbeat");
+            }
         }
     }
 }

@@ -1,22 +1,26 @@
 //! From the disk and the running keepers back to a daemon's state.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use aegis_common::action::Action;
 use aegis_common::event::Event;
 use aegis_common::id::{JobId, Moment, ProcessKey};
+use aegis_common::job::Exit;
 use aegis_common::policy::Policy;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use aegis_common::wire::GpuView;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use super::processes::{Process, Processes};
 use super::{Clock, Owner, Settings};
 use crate::jobs::{Found, FoundState, JobsError, Keepers};
-use crate::lease::{LeasePage, LedgerFile, adopt_ledgers};
+use crate::lease::{
+    LeaseError, LeaseName, LeasePage, LedgerFile, held_ledgers, open_process, uuid,
+};
 use crate::scheduler::Core;
-use crate::store::{Store, StoreError};
-use crate::sys::pidfd::watch_exit;
-use crate::telemetry::Telemetry;
+use crate::store::{Recovery, Store, StoreError};
+use crate::telemetry::{GpuFound, Telemetry};
 
 /// Why the daemon cannot take up its state.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +30,8 @@ pub enum RecoverError {
     Store(#[from] StoreError),
     /// The snapshot in the database is not one of this version.
     #[error(
-        "the scheduler's snapshot in the database cannot be read: {0}; start the version that wrote it, or move the database away"
+        "the scheduler's snapshot in the database cannot be read: {0}; \
+         start the version that wrote it, or move the database away"
     )]
     Snapshot(#[from] serde_json::Error),
     /// The directory of the keepers' records.
@@ -34,13 +39,11 @@ pub enum RecoverError {
     Jobs(#[from] JobsError),
 }
 
-/// The channels on which the owner sends to itself.
+/// The channels on which the owner hears of itself.
 #[derive(Debug)]
 pub struct Loopback {
     /// Instrumented processes that ended.
     pub process_gone: mpsc::UnboundedSender<ProcessKey>,
-    /// `grow` requests whose sender hung up.
-    pub grow_abandoned: mpsc::UnboundedSender<u64>,
     /// Turns true when the daemon shall stop.
     pub stop: watch::Receiver<bool>,
 }
@@ -59,21 +62,9 @@ impl Owner {
         loopback: Loopback,
     ) -> Result<Self, RecoverError> {
         let recovery = store.recover()?;
-        let mut core = match &recovery.snapshot {
-            Some(json) => serde_json::from_str(json)?,
-            None => Core::new(),
-        };
-        let mut last = Moment::default();
-        let mut finished = Vec::new();
-        for stamped in &recovery.events {
-            last = last.max(stamped.at);
-            for action in core.step(stamped.at, &stamped.event) {
-                if let Action::Finish { job, .. } = action {
-                    finished.push(job);
-                    core.forget(job);
-                }
-            }
-        }
+        let (core, last) = replay(&recovery)?;
+        // Until NVML answers, the machine is the one of the last count.
+        let machine = core.gpus(last).into_iter().filter_map(known_gpu).collect();
         let mut owner = Self {
             settings,
             policy: policy.clone(),
@@ -83,7 +74,8 @@ impl Owner {
             keepers,
             telemetry,
             telemetry_error: None,
-            machine: Vec::new(),
+            machine,
+            early: Vec::new(),
             processes: Processes::default(),
             uninstrumented: BTreeMap::new(),
             records: BTreeMap::new(),
@@ -91,7 +83,6 @@ impl Owner {
             virtual_totals: BTreeMap::new(),
             grows: BTreeMap::new(),
             grow_jobs: BTreeMap::new(),
-            next_grow: 1,
             waiters: Vec::new(),
             wake_at: None,
             deferred: Vec::new(),
@@ -99,17 +90,16 @@ impl Owner {
             since_snapshot: u32::try_from(recovery.events.len()).unwrap_or(u32::MAX),
             attributed: BTreeMap::new(),
             process_gone: loopback.process_gone,
-            grow_abandoned: loopback.grow_abandoned,
             stop: loopback.stop,
         };
         owner.load_records()?;
+        // The core forgets processes of the last daemon before those that live are adopted.
+        let unfinished = owner.core.resume();
         owner.feed(Event::Configured { policy });
         owner.adopt()?;
-        let actions = owner.core.resume();
-        owner.settle(actions, true);
+        owner.finish_intents(unfinished);
         info!(
             events = recovery.events.len(),
-            finished = finished.len(),
             live = owner.core.live().count(),
             "journal replayed"
         );
@@ -119,110 +109,155 @@ impl Owner {
     fn load_records(&mut self) -> Result<(), StoreError> {
         for job in self.core.live().collect::<Vec<_>>() {
             match self.store.job_record(job)? {
-                Some(record) => {
-                    self.keepers.remember(&record);
-                    self.records.insert(job, record);
-                }
+                Some(record) => drop(self.records.insert(job, record)),
                 None => warn!(%job, "in the journal but without a record"),
             }
         }
         Ok(())
     }
 
+    /// Carries out what the journal says was decided, except what adoption has overtaken.
+    fn finish_intents(&mut self, unfinished: Vec<Action>) {
+        for action in unfinished {
+            let still = match &action {
+                Action::Start { job, attempt, .. } | Action::Stop { job, attempt, .. } => {
+                    self.core.job(*job).is_some_and(|job| {
+                        let last = job.attempts.last();
+                        last.is_some_and(|last| last.number == *attempt && last.ended.is_none())
+                    })
+                }
+                _ => true,
+            };
+            if still {
+                self.settle(vec![action], true);
+            }
+        }
+    }
+
     /// Reconciles the core with what the keepers recorded.
     fn adopt(&mut self) -> Result<(), RecoverError> {
         let live = self.core.live().collect::<Vec<_>>();
         let expected = live.into_iter().filter_map(|job| {
-            let summary = self.core.job(job)?;
-            let attempt = summary
-                .attempts
-                .last()
-                .filter(|attempt| attempt.ended.is_none())?;
-            Some((job, attempt.number))
+            let attempts = self.core.job(job)?.attempts;
+            let last = attempts.last().filter(|attempt| attempt.ended.is_none())?;
+            Some((job, last.number))
         });
         let expected = expected.collect::<Vec<_>>();
-        for Found {
+        for found in self.keepers.adopt(&expected)? {
+            self.adopt_attempt(found);
+        }
+        Ok(())
+    }
+
+    fn adopt_attempt(&mut self, found: Found) {
+        let Found {
             job,
             attempt,
             gpus,
             state,
-        } in self.keepers.adopt(&expected)?
-        {
-            match state {
-                FoundState::NeverStarted => {}
-                FoundState::Running => {
-                    info!(%job, attempt, "adopted");
-                    self.feed(Event::Started {
-                        job,
-                        attempt,
-                        gpus: gpus.clone(),
-                    });
-                    self.adopt_processes(job, attempt);
-                }
-                FoundState::StartFailed { error } => {
-                    self.feed(Event::StartFailed {
-                        job,
-                        attempt,
-                        error,
-                    });
-                }
-                FoundState::Ended { exit } => {
-                    self.feed(Event::Started { job, attempt, gpus });
-                    self.adopt_processes(job, attempt);
-                    for key in self.processes.of_job(job) {
-                        self.on_process_gone(key);
-                    }
-                    self.feed(Event::Ended { job, attempt, exit });
-                }
+        } = found;
+        if !self.records.contains_key(&job) {
+            // Its end is already in the journal, or its journal was moved away.
+            if !matches!(state, FoundState::Running) {
+                self.keepers.forget(job, attempt);
+                return;
             }
+            warn!(%job, attempt, "runs without a record; it is stopped");
+            self.keepers.stop(job, attempt);
+            return;
         }
-        Ok(())
+        match state {
+            // The intent to start it is carried out again.
+            FoundState::NeverStarted => {}
+            FoundState::Running => {
+                info!(%job, attempt, "adopted");
+                self.feed(Event::Started { job, attempt, gpus });
+                self.adopt_processes(job, attempt);
+            }
+            FoundState::StartFailed { error } => {
+                self.feed(Event::StartFailed {
+                    job,
+                    attempt,
+                    error,
+                });
+            }
+            FoundState::Ended { exit } => self.adopt_end(job, attempt, gpus, exit),
+            FoundState::Lost => self.adopt_end(job, attempt, gpus, Exit::Unknown),
+        }
+    }
+
+    fn adopt_end(
+        &mut self,
+        job: JobId,
+        attempt: u32,
+        gpus: Vec<aegis_common::id::GpuIndex>,
+        exit: Exit,
+    ) {
+        self.feed(Event::Started { job, attempt, gpus });
+        self.feed(Event::Ended { job, attempt, exit });
     }
 
     fn adopt_processes(&mut self, job: JobId, attempt: u32) {
         let Some(keeper) = self.keepers.keeper_pid(job, attempt) else {
             return;
         };
-        let Some(uid) = self.records.get(&job).map(|record| record.uid) else {
-            return;
-        };
-        for (key, ledger) in adopt_ledgers(keeper, job) {
-            if let Err(error) = self.adopt_process(key, (job, attempt, uid), ledger) {
-                warn!(%job, pid = key.pid, %error, "a process could not be adopted");
+        for (name, ledger) in held_ledgers(keeper) {
+            if name.job == job
+                && let Err(error) = self.adopt_process(name, attempt, ledger)
+            {
+                warn!(%job, pid = name.process.pid, %error, "a process could not be adopted");
             }
         }
     }
 
+    /// Takes up ledger and lease page of a process of the last daemon. Its limits stand until the
+    /// core sets them anew.
     fn adopt_process(
         &mut self,
-        key: ProcessKey,
-        member: (JobId, u32, u32),
+        name: LeaseName,
+        attempt: u32,
         ledger: LedgerFile,
-    ) -> Result<(), std::io::Error> {
-        let page = LeasePage::reopen(&self.settings.lease_dir, key)?;
-        let held = self.core.job(member.0).map(|job| {
-            job.attempts
-                .into_iter()
-                .find(|found| found.number == member.1)
-                .map(|found| found.gpus)
-        });
-        let held = held.flatten().unwrap_or_default();
-        let process = Process::adopted(member, ledger, page, held);
+    ) -> Result<(), LeaseError> {
+        let LeaseName { job, process: key } = name;
+        let page = LeasePage::reopen(&self.settings.lease_dir.join(name.file()))?;
+        match open_process(key) {
+            Ok(pidfd) => self.watch_process(key, pidfd),
+            Err(_) => drop(self.process_gone.send(key)),
+        }
+        let process = Process::new((job, attempt), ledger, page);
         self.processes.insert(key, process);
-        self.watch_process(key);
-        self.feed(Event::ProcessAttached {
-            job: member.0,
-            process: key,
-        });
+        self.feed(Event::ProcessAttached { job, process: key });
+        self.read_ledger(key);
         Ok(())
     }
+}
 
-    /// Has the process's end reported to [`Owner::run`].
-    pub(super) fn watch_process(&self, key: ProcessKey) {
-        let gone = self.process_gone.clone();
-        watch_exit(key, move || {
-            // The owner is gone only when the daemon stops.
-            let _ = gone.send(key);
-        });
+/// The core as the journal left it, and the newest moment in it.
+fn replay(recovery: &Recovery) -> Result<(Core, Moment), serde_json::Error> {
+    let mut core = match &recovery.snapshot {
+        Some(json) => serde_json::from_str(json)?,
+        None => Core::new(),
+    };
+    let mut last = Moment::default();
+    for stamped in &recovery.events {
+        last = last.max(stamped.at);
+        for action in core.step(stamped.at, &stamped.event) {
+            if let Action::Finish { job, .. } = action {
+                core.forget(job);
+            }
+        }
     }
+    Ok((core, last))
+}
+
+fn known_gpu(view: GpuView) -> Option<GpuFound> {
+    Some(GpuFound {
+        index: view.index,
+        uuid_bytes: uuid::parse(&view.uuid)?,
+        uuid: view.uuid,
+        name: view.name,
+        memory: view.memory,
+        reserved: 0,
+        tier: view.tier,
+    })
 }

@@ -31,8 +31,6 @@ pub struct Inputs {
     pub telemetry: UnboundedReceiver<TelemetryEvent>,
     /// Instrumented processes that ended.
     pub processes: UnboundedReceiver<ProcessKey>,
-    /// `grow` requests whose sender hung up.
-    pub abandoned: UnboundedReceiver<u64>,
 }
 
 impl Owner {
@@ -50,7 +48,6 @@ impl Owner {
                 _ = stop.wait_for(|stop| *stop) => break,
                 Some(event) = inputs.keepers.recv() => self.on_keeper(event),
                 Some(key) = inputs.processes.recv() => self.on_process_gone(key),
-                Some(request) = inputs.abandoned.recv() => self.on_grow_abandoned(request),
                 Some(event) = inputs.shims.recv() => self.on_shim(event),
                 Some(call) = inputs.clients.recv() => self.on_client(call),
                 Some(event) = inputs.telemetry.recv() => self.on_telemetry(event),

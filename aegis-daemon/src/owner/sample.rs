@@ -1,13 +1,13 @@
 //! Telemetry and ledger readings on their way to the core.
 
+use aegis_common::abi::GpuUuid;
 use aegis_common::event::{Event, Gpu, ProcessGpu};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::Owner;
-use crate::lease::LedgerSnapshot;
-use crate::sys::time::monotonic_ns;
-use crate::telemetry::{GpuFound, RawSample, TelemetryEvent, attribute};
+use crate::lease::{LedgerSnapshot, Proof, is_alive, monotonic_ns, sanitise, start_ticks};
+use crate::telemetry::{GpuFound, RawSample, TelemetryEvent, attribute, process_info};
 
 /// An unchanged account is repeated to the core at most this often, so that it knows that
 /// launches go on without the journal growing by every reading.
@@ -24,12 +24,16 @@ pub(super) struct Told {
 impl Owner {
     pub(super) fn on_telemetry(&mut self, event: TelemetryEvent) {
         match event {
-            TelemetryEvent::Gpus(found) => self.machine_found(found),
+            TelemetryEvent::Gpus(found) => {
+                self.machine_found(found);
+                self.serve_early();
+            }
             TelemetryEvent::Sample(raw) => self.sampled(raw),
             TelemetryEvent::Unavailable { error } => {
                 if self.telemetry_error.as_ref() != Some(&error) {
                     error!(%error, "no telemetry: nothing is placed next to a running job");
                     self.telemetry_error = Some(error);
+                    self.serve_early();
                 }
             }
         }
@@ -42,14 +46,7 @@ impl Owner {
         }
         info!(gpus = found.len(), "machine");
         self.machine = found;
-        let gpus = self.machine.iter().map(|gpu| Gpu {
-            index: gpu.index,
-            uuid: gpu.uuid.clone(),
-            name: gpu.name.clone(),
-            memory: gpu.memory,
-            tier: gpu.tier,
-        });
-        let gpus = gpus.collect();
+        let gpus = self.machine.iter().map(Gpu::from).collect();
         self.feed(Event::MachineFound { gpus });
     }
 
@@ -66,7 +63,8 @@ impl Owner {
             self.find_uninstrumented(processes);
         }
         let keepers = &self.keepers;
-        let sample = attribute(raw, |pid| keepers.belongs(pid).map(|(job, _)| job));
+        let job_of = |pid| keepers.belongs(pid).map(|(job, _)| job);
+        let sample = attribute(raw, job_of, process_info);
         self.feed(Event::Sampled { sample });
     }
 
@@ -79,7 +77,7 @@ impl Owner {
             let Some((job, _)) = self.keepers.belongs(*pid) else {
                 continue;
             };
-            let Some(process) = crate::jobs::process_key(*pid) else {
+            let Some(process) = process_key(*pid) else {
                 continue;
             };
             if self.uninstrumented.insert(process, job).is_none() {
@@ -95,13 +93,8 @@ impl Owner {
         for key in self.processes.keys() {
             self.read_ledger(key);
         }
-        let gone = |key: &ProcessKey| crate::jobs::process_key(key.pid) != Some(*key);
-        let gone = self
-            .uninstrumented
-            .keys()
-            .copied()
-            .filter(gone)
-            .collect::<Vec<_>>();
+        let known = self.uninstrumented.keys().copied();
+        let gone = known.filter(|key| !is_alive(*key)).collect::<Vec<_>>();
         for process in gone {
             if let Some(job) = self.uninstrumented.remove(&process) {
                 self.feed(Event::ProcessGone { job, process });
@@ -112,38 +105,28 @@ impl Owner {
     /// Reads one ledger and tells the core if it has something new.
     pub(super) fn read_ledger(&mut self, key: ProcessKey) {
         let now = self.clock.now();
-        let machine = &self.machine;
-        let attributed = &self.attributed;
         let allowance = self.policy.context_reserve;
+        let proofs = self.proofs(key);
+        let machine = &self.machine;
         let Some(process) = self.processes.get_mut(key) else {
             return;
         };
-        let capacity = |uuid: &_| {
-            machine
-                .iter()
-                .find(|gpu| gpu.uuid_bytes == *uuid)
-                .map(|gpu| gpu.memory)
-        };
-        let proven = |uuid: &_| {
-            let gpu = machine.iter().find(|gpu| gpu.uuid_bytes == *uuid)?;
-            let bytes = attributed.get(&(key, gpu.index))?;
-            Some(bytes.saturating_sub(allowance))
-        };
-        let snapshot = process
-            .ledger
-            .read_plausible(process.last.as_ref(), capacity, proven);
-        let launches = snapshot.launches();
-        if process
+        let read = process.ledger.read().unwrap_or_else(|error| {
+            // NVML's figures still bound what the process can hide.
+            debug!(pid = key.pid, %error, "ledger");
+            LedgerSnapshot::default()
+        });
+        let capacity_of = |uuid: &GpuUuid| Some(by_uuid(machine, uuid)?.memory);
+        let snapshot = sanitise(process.last.as_ref(), read, capacity_of, &proofs, allowance);
+        let launches = snapshot.launches.total();
+        let before = process
             .last
             .as_ref()
-            .is_none_or(|last| launches > last.launches())
-            && launches > 0
-        {
+            .map_or(0, |last| last.launches.total());
+        if launches > before {
             process.moved = Some(now);
         }
-        let gpus = account(&snapshot, machine, |gpu| {
-            attributed.get(&(key, gpu)).copied()
-        });
+        let gpus = account(&snapshot, machine, &proofs);
         process.last = Some(snapshot);
         let job: JobId = process.job;
         let news = process.told.as_ref().is_none_or(|told| {
@@ -165,25 +148,45 @@ impl Owner {
             });
         }
     }
+
+    /// What NVML attributes to a process.
+    pub(super) fn proofs(&self, key: ProcessKey) -> Vec<Proof> {
+        let proofs = self.machine.iter().filter_map(|gpu| {
+            Some(Proof {
+                uuid: gpu.uuid_bytes,
+                bytes: *self.attributed.get(&(key, gpu.index))?,
+            })
+        });
+        proofs.collect()
+    }
 }
 
 /// A ledger in the core's terms.
-fn account(
-    snapshot: &LedgerSnapshot,
-    machine: &[GpuFound],
-    nvml: impl Fn(GpuIndex) -> Option<u64>,
-) -> Vec<ProcessGpu> {
-    let launches = snapshot.launches();
+fn account(snapshot: &LedgerSnapshot, machine: &[GpuFound], proofs: &[Proof]) -> Vec<ProcessGpu> {
     let lines = snapshot.gpus.iter().filter_map(|line| {
-        let gpu = machine.iter().find(|gpu| gpu.uuid_bytes == line.uuid)?;
-        let final_refusal = line.unrecovered && line.launches_at_refusal == launches;
+        let proof = proofs.iter().find(|proof| proof.uuid == line.uuid);
         Some(ProcessGpu {
-            gpu: gpu.index,
+            gpu: by_uuid(machine, &line.uuid)?.index,
             used: line.used,
             inflight: line.inflight,
-            nvml: nvml(gpu.index),
-            refusal: final_refusal.then_some(line.episode_bytes),
+            nvml: proof.map(|proof| proof.bytes),
+            refusal: snapshot.open_refusal(&line.uuid),
         })
     });
     lines.collect()
+}
+
+/// The GPU of that UUID.
+pub(super) fn by_uuid<'a>(machine: &'a [GpuFound], uuid: &GpuUuid) -> Option<&'a GpuFound> {
+    machine.iter().find(|gpu| gpu.uuid_bytes == *uuid)
+}
+
+/// The GPU of that index.
+pub(super) fn by_index(machine: &[GpuFound], index: GpuIndex) -> Option<&GpuFound> {
+    machine.iter().find(|gpu| gpu.index == index)
+}
+
+fn process_key(pid: u32) -> Option<ProcessKey> {
+    let start_ticks = start_ticks(pid).ok()?;
+    Some(ProcessKey { pid, start_ticks })
 }

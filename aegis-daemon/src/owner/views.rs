@@ -84,7 +84,9 @@ impl Owner {
         match self.view(job) {
             Ok(mut view) => {
                 view.ended.get_or_insert(self.clock.now());
-                self.store.put_final(&view);
+                if let Err(failure) = self.store.put_final(&view) {
+                    error!(%job, error = %failure, "no final record");
+                }
             }
             Err(failure) => error!(%job, error = failure.message, "no final record"),
         }
@@ -108,7 +110,7 @@ impl Owner {
             id: record.id,
             name: record.name.clone(),
             uid: record.uid,
-            user: record.user.clone(),
+            user: user_name(record.uid),
             argv: record.launch.argv.clone(),
             cwd: record.launch.cwd.clone(),
             resources: summary.resources,
@@ -125,4 +127,9 @@ impl Owner {
             waits_for: None,
         }
     }
+}
+
+fn user_name(uid: u32) -> Option<String> {
+    let user = uzers::get_user_by_uid(uid)?;
+    Some(user.name().to_string_lossy().into_owned())
 }

@@ -21,6 +21,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use aegis_common::action::Action;
 use aegis_common::event::Stamped;
 use aegis_common::id::JobId;
 use aegis_common::wire::JobView;
@@ -89,18 +90,21 @@ impl Store {
         &self.path
     }
 
-    /// Adds an event to the journal's open transaction.
+    /// Adds an event, and what the core answered to it, to the journal's open transaction. The
+    /// answer is kept so that a replay can be checked against it.
     ///
     /// # Errors
-    /// Only if the event cannot be represented as JSON.
-    pub fn append(&mut self, event: &Stamped) -> Result<(), StoreError> {
+    /// Only if they cannot be represented as JSON.
+    pub fn append(&mut self, event: &Stamped, actions: &[Action]) -> Result<(), StoreError> {
         let json = self.to_json("event", event)?;
+        let actions = self.to_json("actions", &actions)?;
         let seq = self.next_seq;
         self.next_seq += 1;
         self.queue(Write::Event {
             seq,
             at: event.at,
             json,
+            actions,
         });
         Ok(())
     }

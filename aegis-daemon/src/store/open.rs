@@ -15,7 +15,8 @@ const APPLICATION_ID: i32 = 0x4145_4753;
 
 /// One script per format version, each run once and in order.
 const MIGRATIONS: [&str; 1] = ["
-    CREATE TABLE journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, json TEXT NOT NULL);
+    CREATE TABLE journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, json TEXT NOT NULL,
+                          actions TEXT NOT NULL);
     CREATE TABLE snapshot (seq INTEGER PRIMARY KEY, json TEXT NOT NULL);
     CREATE TABLE job (id INTEGER PRIMARY KEY, uid INTEGER NOT NULL, json TEXT NOT NULL);
     CREATE TABLE final (id INTEGER PRIMARY KEY, uid INTEGER NOT NULL, ended INTEGER NOT NULL,

@@ -10,6 +10,7 @@ pub(super) enum Write {
         seq: i64,
         at: Moment,
         json: String,
+        actions: String,
     },
     Job {
         id: JobId,
@@ -34,10 +35,10 @@ pub(super) enum Write {
 impl Write {
     pub(super) const fn bytes(&self) -> usize {
         match self {
-            Self::Event { json, .. }
-            | Self::Job { json, .. }
-            | Self::Final { json, .. }
-            | Self::Snapshot { json, .. } => json.len(),
+            Self::Event { json, actions, .. } => json.len() + actions.len(),
+            Self::Job { json, .. } | Self::Final { json, .. } | Self::Snapshot { json, .. } => {
+                json.len()
+            }
             Self::NextJob { .. } => 0,
         }
     }
@@ -47,9 +48,14 @@ impl Write {
             transaction.prepare_cached(sql)?.execute(values).map(drop)
         };
         match self {
-            Self::Event { seq, at, json } => run(
-                "INSERT OR REPLACE INTO journal (seq, at, json) VALUES (?1, ?2, ?3)",
-                params![seq, integer(at.0), json],
+            Self::Event {
+                seq,
+                at,
+                json,
+                actions,
+            } => run(
+                "INSERT OR REPLACE INTO journal (seq, at, json, actions) VALUES (?1, ?2, ?3, ?4)",
+                params![seq, integer(at.0), json, actions],
             ),
             Self::Job { id, uid, json } => run(
                 "INSERT OR REPLACE INTO job (id, uid, json) VALUES (?1, ?2, ?3)",

@@ -141,7 +141,7 @@ proptest! {
             match step {
                 Step::Append => {
                     number += 1;
-                    store.append(&event(number)).unwrap();
+                    store.append(&event(number), &[]).unwrap();
                     seen.push(event(number));
                 }
                 Step::Commit => {
@@ -178,7 +178,7 @@ proptest! {
                         at: Moment(number),
                         event: Event::JournalState { error: Some("x".repeat(1 << 20)) },
                     };
-                    store.append(&big).unwrap();
+                    store.append(&big, &[]).unwrap();
                     seen.push(big);
                     match store.commit() {
                         Err(StoreError::Full { .. }) => prop_assert!(store.backlog() > 1 << 20),
@@ -205,7 +205,7 @@ proptest! {
         let path = directory.path().join("aegis.db");
         let mut store = Store::open(&path).unwrap();
         for number in 0..20 {
-            store.append(&event(number)).unwrap();
+            store.append(&event(number), &[]).unwrap();
         }
         store.commit().unwrap();
         let events = store.recover().unwrap().events;
@@ -273,7 +273,7 @@ fn the_previous_epoch_is_kept_and_older_ones_are_pruned() {
     let mut store = Store::open(&directory.path().join("aegis.db")).unwrap();
     for epoch in 0..3 {
         for number in 0..5 {
-            store.append(&event(epoch * 5 + number)).unwrap();
+            store.append(&event(epoch * 5 + number), &[]).unwrap();
         }
         store.snapshot(&format!("epoch {epoch}")).unwrap();
     }
@@ -293,7 +293,7 @@ fn damage_is_refused_with_the_way_out_and_the_file_kept() {
     let path = directory.path().join("aegis.db");
     let mut store = Store::open(&path).unwrap();
     for number in 0..2000 {
-        store.append(&event(number)).unwrap();
+        store.append(&event(number), &[]).unwrap();
     }
     store.commit().unwrap();
     assert!(matches!(Store::open(&path), Err(StoreError::Busy { .. })));
@@ -340,7 +340,7 @@ fn a_bad_or_missing_journal_row_is_damage() {
         let _ = std::fs::remove_file(directory.path().join("aegis.db-wal"));
         let mut store = Store::open(&path).unwrap();
         for number in 0..5 {
-            store.append(&event(number)).unwrap();
+            store.append(&event(number), &[]).unwrap();
         }
         store.commit().unwrap();
         store.connection.execute(sql, []).unwrap();
@@ -368,7 +368,7 @@ fn a_full_disk_loses_and_doubles_nothing() {
     set_page_limit(&store, 1);
     let mut sent = Vec::new();
     for number in 0..200 {
-        store.append(&event(number)).unwrap();
+        store.append(&event(number), &[]).unwrap();
         sent.push(event(number));
     }
     for _ in 0..3 {
@@ -377,7 +377,7 @@ fn a_full_disk_loses_and_doubles_nothing() {
     }
     assert!(store.recover().unwrap().events.is_empty());
     set_page_limit(&store, 1 << 30);
-    store.append(&event(200)).unwrap();
+    store.append(&event(200), &[]).unwrap();
     sent.push(event(200));
     store.commit().unwrap();
     assert_eq!(store.backlog(), 0);

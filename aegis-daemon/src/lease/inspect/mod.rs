@@ -14,7 +14,7 @@ use super::sanitise::Proof;
 use super::snapshot::LedgerSnapshot;
 use super::{process, uuid};
 
-pub use offline::offline;
+pub use offline::{held_ledgers, offline};
 
 /// What the owner knows about a process beside its ledger.
 #[derive(Clone, Copy, Debug)]

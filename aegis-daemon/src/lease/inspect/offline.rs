@@ -90,47 +90,47 @@ fn read_page(path: &Path) -> Option<Vec<u8>> {
 fn ledgers(owner: u32) -> io::Result<BTreeMap<LeaseName, LedgerSnapshot>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir("/proc")?.filter_map(Result::ok) {
-        let pid = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
-        let owned = pid.is_some_and(|pid| effective_uid(pid).is_ok_and(|uid| uid == owner));
-        if owned {
-            held_by(&entry.path().join("fd"), &mut found);
+        let file_name = entry.file_name();
+        let Some(pid) = file_name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if effective_uid(pid).is_ok_and(|uid| uid == owner) {
+            held_by(pid, &mut found);
         }
     }
     Ok(found)
 }
 
-/// Processes come and go and most are not for us to read: errors mean "nothing here".
-fn held_by(descriptors: &Path, found: &mut BTreeMap<LeaseName, LedgerSnapshot>) {
-    let Ok(entries) = fs::read_dir(descriptors) else {
-        return;
-    };
-    for entry in entries.filter_map(Result::ok) {
-        let Ok(target) = fs::read_link(entry.path()) else {
-            continue;
-        };
-        let name = target
-            .to_str()
-            .and_then(|target| target.strip_prefix("/memfd:"))
-            .map(|name| name.strip_suffix(" (deleted)").unwrap_or(name))
-            .and_then(LeaseName::from_ledger);
-        let Some(name) = name.filter(|name| !found.contains_key(name)) else {
-            continue;
-        };
-        let opened = open(&entry.path()).map(|file| LedgerFile::adopt(file.into()));
-        // Not sealed: not a ledger, whatever it is called.
-        let Ok(Ok(ledger)) = opened else { continue };
-        let snapshot = match ledger.read() {
+fn held_by(pid: u32, found: &mut BTreeMap<LeaseName, LedgerSnapshot>) {
+    for (name, ledger) in held_ledgers(pid) {
+        let snapshot = || match ledger.read() {
             Ok(snapshot) => sanitise(None, snapshot, |_| Some(u64::MAX), &[], 0),
             Err(error) => LedgerSnapshot {
                 warnings: vec![error.to_string()],
                 ..LedgerSnapshot::default()
             },
         };
-        found.insert(name, snapshot);
+        found.entry(name).or_insert_with(snapshot);
     }
+}
+
+/// The ledgers a process has open descriptors of. Processes come and go and most are not for us to
+/// read: errors mean "nothing here".
+#[must_use]
+pub fn held_ledgers(pid: u32) -> Vec<(LeaseName, LedgerFile)> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
+    };
+    let ledgers = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let target = fs::read_link(&path).ok()?;
+        let memfd = target.to_str()?.strip_prefix("/memfd:")?;
+        let name = LeaseName::from_ledger(memfd.strip_suffix(" (deleted)").unwrap_or(memfd))?;
+        // Not sealed: not a ledger, whatever it is called.
+        let ledger = LedgerFile::adopt(open(&path).ok()?.into()).ok()?;
+        Some((name, ledger))
+    });
+    ledgers.collect()
 }
 
 /// Never waits, whatever kind of file the name leads to.
