@@ -130,9 +130,10 @@ def main():
     progress.record("start", 0)
     try:
         done = train(args, progress)
-    except RuntimeError as error:
-        # tinygrad's out-of-memory error, after it has freed its cache and tried again.
-        if "CUDA Error 2," in str(error):
+    except (MemoryError, RuntimeError) as error:
+        # tinygrad has freed its cache and tried again. It reports any failed allocation as a
+        # MemoryError caused by the driver's error.
+        if "CUDA Error 2," in f"{error} {error.__cause__}":
             progress.record("oom", progress.steps_done)
         raise
     progress.record("done", done)
