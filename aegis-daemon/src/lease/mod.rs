@@ -8,6 +8,7 @@
 //!
 //! In root mode another user's process can neither write its lease page nor reopen it. In rootless
 //! mode job and daemon are the same user: there the page protects against accidents only.
+#![forbid(unsafe_code)]
 
 mod caps;
 mod connection;

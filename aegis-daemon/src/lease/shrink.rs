@@ -51,13 +51,19 @@ pub fn reclaimable(old: u64, new: u64, held: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::offset_of;
+    use std::sync::Barrier;
+
     use aegis_common::abi::lease::UNLIMITED;
+    use aegis_common::abi::ledger::{GPU_LINES_OFFSET, GpuLine, LEDGER_BYTES, LedgerHeader};
     use aegis_common::id::{JobId, ProcessKey};
     use proptest::prelude::*;
 
+    use super::super::ledger::LedgerFile;
     use super::super::name::LeaseName;
     use super::super::page::LeaseLineView;
     use super::*;
+    use crate::sys::shm::SharedPage;
 
     proptest! {
         #[test]
@@ -97,5 +103,80 @@ mod tests {
         assert_eq!(shrink(&page, 0, 300, || unreachable!()).unwrap(), 0);
         assert_eq!(shrink(&page, 0, 100, || None).unwrap(), 0);
         assert!(shrink(&page, 1, 0, || Some(0)).is_err());
+    }
+
+    #[test]
+    fn a_request_racing_with_a_shrink_never_gets_what_was_given_back() {
+        const OLD: u64 = 1000;
+        const NEW: u64 = 300;
+        const REQUEST: u64 = 600;
+        const UUID: [u8; 16] = [1; 16];
+        let dir = tempfile::tempdir().unwrap();
+        let process = ProcessKey {
+            pid: 1,
+            start_ticks: 2,
+        };
+        let name = LeaseName {
+            job: JobId(1),
+            process,
+        };
+        let page = LeasePage::create(dir.path(), name).unwrap();
+        let line = LeaseLineView {
+            uuid: UUID,
+            limit: OLD,
+            virtual_total: 0,
+            flags: 0,
+        };
+        page.set_line(0, line).unwrap();
+        let ledger = LedgerFile::create(&name.ledger()).unwrap();
+        // The process's view of the ledger.
+        let memory = SharedPage::map(ledger.try_clone().unwrap().into(), LEDGER_BYTES).unwrap();
+        let lines = memory.u32_at(offset_of!(LedgerHeader, gpu_lines)).unwrap();
+        for half in [0, 8] {
+            let word = memory.u64_at(GPU_LINES_OFFSET + half).unwrap();
+            word.store(u64::from_ne_bytes([1; 8]), Ordering::SeqCst);
+        }
+        lines.store(1, Ordering::SeqCst);
+        let inflight = memory
+            .u64_at(GPU_LINES_OFFSET + offset_of!(GpuLine, inflight))
+            .unwrap();
+        let held = || {
+            let snapshot = ledger.read().ok()?;
+            let gpu = snapshot.gpu(&UUID)?;
+            Some(gpu.used + gpu.inflight)
+        };
+        let mut outcomes = [0; 2];
+        let mut rounds = 0;
+        // Both orders must have happened for this to mean anything.
+        while rounds < 1000 || outcomes.contains(&0) {
+            rounds += 1;
+            assert!(
+                rounds < 1_000_000,
+                "one order never came about: {outcomes:?}"
+            );
+            page.set_limit(0, OLD).unwrap();
+            inflight.store(0, Ordering::SeqCst);
+            let start = Barrier::new(2);
+            let (granted, back) = std::thread::scope(|scope| {
+                let shim = scope.spawn(|| {
+                    start.wait();
+                    let wanted = inflight.fetch_add(REQUEST, Ordering::SeqCst) + REQUEST;
+                    let granted = page.limit(0).is_some_and(|limit| wanted <= limit);
+                    if !granted {
+                        inflight.fetch_sub(REQUEST, Ordering::SeqCst);
+                    }
+                    granted
+                });
+                start.wait();
+                let back = shrink(&page, 0, NEW, held).unwrap();
+                (shim.join().unwrap(), back)
+            });
+            let taken = if granted { REQUEST } else { 0 };
+            assert!(
+                back + taken <= OLD,
+                "gave back {back} while {taken} were taken"
+            );
+            outcomes[usize::from(granted)] += 1;
+        }
     }
 }

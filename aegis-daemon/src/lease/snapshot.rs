@@ -1,4 +1,4 @@
-//! A ledger's bytes as numbers. Nothing here is believed yet; see [`super::sanitise`].
+//! A ledger's bytes as numbers. Nothing here is believed yet; see [`super::sanitise()`].
 
 use std::mem::offset_of;
 
@@ -49,7 +49,7 @@ pub struct LedgerSnapshot {
     pub launches: Launches,
     /// GPUs in use, in the order of their first use.
     pub gpus: Vec<LedgerGpuSnapshot>,
-    /// What is wrong with the ledger, in words. Filled by [`super::sanitise`].
+    /// What is wrong with the ledger, in words. Filled by [`super::sanitise()`].
     pub warnings: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub struct LedgerGpuSnapshot {
     /// Held now, by [`aegis_common::abi::ledger::Kind`] (slots beyond the known kinds belong to
     /// newer shims).
     pub kinds: [u64; KIND_SLOTS],
-    /// Held now in all; after [`super::sanitise`] never less than NVML proves.
+    /// Held now in all; after [`super::sanitise()`] never less than NVML proves.
     pub used: u64,
     /// Highest `used` so far.
     pub peak: u64,

@@ -69,6 +69,7 @@ pub(super) struct Meter<'nvml> {
     nvml: &'nvml Nvml,
     tier: Tier,
     before: Option<(Instant, GpmSample<'nvml>)>,
+    values: Option<[Option<f64>; 3]>,
 }
 
 /// What [`Meter::read`] came to.
@@ -86,6 +87,7 @@ impl<'nvml> Meter<'nvml> {
             nvml,
             tier,
             before: None,
+            values: None,
         }
     }
 
@@ -120,15 +122,29 @@ impl<'nvml> Meter<'nvml> {
         };
         let metrics = gpm::metrics(self.nvml, &before, &after, GPM_IDS);
         self.before = Some((now, after));
-        match metrics {
-            Ok([sm_active, sm_occupancy, dram_active]) => Ok(Reading::Activity(Activity {
-                sm_active: sm_active.and_then(permille),
-                sm_occupancy: sm_occupancy.and_then(permille),
-                dram_active: dram_active.and_then(permille),
-            })),
-            Err(error) => unknown(error),
+        let values = match metrics {
+            Ok(values) => values,
+            Err(error) => return unknown(error),
+        };
+        let previous = self.values.replace(values);
+        let ran = || device.utilization_rates().is_ok_and(|rates| rates.gpu > 0);
+        if repeats(previous, values) || (values.first() == Some(&Some(0.0)) && ran()) {
+            return Ok(Reading::Activity(Activity::default()));
         }
+        let [sm_active, sm_occupancy, dram_active] = values;
+        Ok(Reading::Activity(Activity {
+            sm_active: sm_active.and_then(permille),
+            sm_occupancy: sm_occupancy.and_then(permille),
+            dram_active: dram_active.and_then(permille),
+        }))
     }
+}
+
+/// Whether counters stand still. Quotients of running counters do not come out alike in every bit
+/// twice, unless the GPU is idle or busy throughout, and then they are round.
+fn repeats(previous: Option<[Option<f64>; 3]>, values: [Option<f64>; 3]) -> bool {
+    let round = |value: &f64| (value * 10.0).fract() == 0.0;
+    previous == Some(values) && !values.iter().flatten().all(round)
 }
 
 fn unknown(error: NvmlError) -> Result<Reading, Failure> {
@@ -211,6 +227,18 @@ mod tests {
         assert_eq!(permille(54.96), Some(550));
         assert_eq!(permille(100.4), Some(1000));
         assert_eq!(permille(1e300), Some(1000));
+    }
+
+    #[test]
+    fn counters_that_stand_still_are_told_from_steady_ones() {
+        let odd = [Some(1.23456), Some(0.5), None];
+        assert!(repeats(Some(odd), odd));
+        assert!(!repeats(None, odd));
+        assert!(!repeats(Some([Some(1.23457), Some(0.5), None]), odd));
+        let idle = [Some(0.0), Some(0.0), Some(0.0)];
+        assert!(!repeats(Some(idle), idle));
+        let busy = [Some(100.0), Some(62.5), Some(80.0)];
+        assert!(!repeats(Some(busy), busy));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! memory at most 10 times a second, GPM and utilisation at most twice, process lists once (measured
 //! by others at 12 µs, 2.5 µs and 4.5 ms a call). A value that was not answered, is NaN or stale is
 //! `None` and never reads as idle. DCGM is not used: GPUs without GPM have NVML utilisation.
+#![forbid(unsafe_code)]
 
 mod attribute;
 mod checks;
