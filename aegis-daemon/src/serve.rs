@@ -13,6 +13,7 @@ use tracing::{info, warn};
 
 use crate::api::{BindError, Server};
 use crate::config::Config;
+use crate::config::paths::find_shim;
 use crate::jobs::{Keepers, KeepersConfig};
 use crate::lease::ShimServer;
 use crate::owner::{Inputs, Loopback, Owner, RecoverError, Settings};
@@ -64,8 +65,7 @@ pub fn run(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
 
 async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
     let daemon = &config.daemon;
-    let directories =
-        Directories::prepare(&daemon.state_dir, &daemon.runtime_dir, daemon.rootless)?;
+    let directories = Directories::prepare(&daemon.state_dir, &daemon.runtime_dir, rootless)?;
     let _lock = lock(&daemon.state_dir)?;
     let store = Store::open(&daemon.state_dir.join("aegis.db"))?;
 
@@ -74,67 +74,65 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
     let (keeper_events, keeper_inputs) = unbounded_channel();
     let (samples, sample_inputs) = unbounded_channel();
     let (process_gone, process_inputs) = unbounded_channel();
-    let (grow_abandoned, abandoned_inputs) = unbounded_channel();
     let (stopper, stop) = watch::channel(false);
 
-    let client_mode = if daemon.rootless { 0o600 } else { 0o666 };
+    let client_mode = if rootless { 0o600 } else { 0o666 };
     let server = Server::bind(&daemon.socket, client_mode)?;
     let shim_server = ShimServer::bind(&daemon.shim_socket, shims).map_err(attempt(format!(
         "listening on {}",
         daemon.shim_socket.display()
     )))?;
     let program = std::env::current_exe().map_err(attempt("finding the daemon's own program"))?;
+    let shim_library = config.shim.library.clone().or_else(find_shim);
     let keepers = Keepers::new(
         KeepersConfig {
             state_dir: daemon.state_dir.clone(),
             runtime_dir: daemon.runtime_dir.clone(),
             keeper_program: program,
-            shim_library: config.shim.library.clone(),
+            shim_library: shim_library.clone().unwrap_or_default(),
             shim_socket: daemon.shim_socket.clone(),
             grace: config.jobs.grace,
-            rootless: daemon.rootless,
-            kill_leftovers: config.jobs.kill_leftovers,
+            rootless,
         },
         keeper_events,
-    );
-    let telemetry = Arc::new(Telemetry::start(
+    )
+    .map_err(RecoverError::from)?;
+    let telemetry = Telemetry::start(
         TelemetryConfig {
             nvml_library: config.telemetry.nvml_library.clone(),
-            memory_interval: config.telemetry.memory_interval,
-            sample_interval: config.telemetry.sample_interval,
+            memory_interval: config.telemetry.sample_interval,
+            sample_interval: config.telemetry.gpm_interval,
             process_interval: config.telemetry.process_interval,
         },
         samples,
-    ));
+    )
+    .map_err(attempt("starting the telemetry thread"))?;
+    let telemetry = Arc::new(telemetry);
     let settings = Settings {
-        rootless: daemon.rootless,
+        rootless,
         uid: rustix::process::geteuid().as_raw(),
-        admins: daemon.admin_uids.iter().copied().collect(),
+        admins: daemon.admins.clone(),
         default_requeue: config.jobs.default_requeue,
         default_retries: config.jobs.default_retries,
         default_time_limit_s: config.jobs.default_time_limit.map(|limit| limit.as_secs()),
         max_time_limit_s: config.jobs.max_time_limit.map(|limit| limit.as_secs()),
         lease_dir: directories.leases,
-        shim_library: config.shim.library.clone(),
+        shim_library,
+        nvml_library: config.telemetry.nvml_library.clone(),
         state_dir: daemon.state_dir.clone(),
     };
     let mut policy = config.scheduler.clone();
-    if daemon.rootless {
+    if rootless {
         // Two rootless daemons would promise the same memory twice (contract C14).
         policy.share_with_foreign = false;
     }
-    let loopback = Loopback {
-        process_gone,
-        grow_abandoned,
-        stop,
-    };
+    let loopback = Loopback { process_gone, stop };
     let owner = Owner::recover(settings, policy, store, keepers, Some(telemetry), loopback)?;
 
     stop_on_signals(stopper)?;
     tokio::spawn(server.serve(clients));
-    tokio::spawn(shim_server.serve());
     announce(ready);
-    info!(socket = %daemon.socket.display(), rootless = daemon.rootless, "serving");
+    info!(socket = %daemon.socket.display(), rootless = rootless, "serving");
     owner
         .run(Inputs {
             clients: client_inputs,
@@ -142,7 +140,6 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
             keepers: keeper_inputs,
             telemetry: sample_inputs,
             processes: process_inputs,
-            abandoned: abandoned_inputs,
         })
         .await;
     // A socket file without a daemon would make clients wait for an answer.
@@ -163,13 +160,10 @@ impl Directories {
         use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
         let mode = if rootless { 0o700 } else { 0o711 };
         let leases = runtime.join("leases");
-        let keepers = runtime.join("keepers");
         for (directory, mode) in [
             (state, mode),
-            (&state.join("jobs"), mode),
             (runtime, if rootless { 0o700 } else { 0o755 }),
             (&leases, 0o700),
-            (&keepers, 0o700),
         ] {
             let what = || format!("creating {}", directory.display());
             std::fs::DirBuilder::new()

@@ -50,11 +50,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let rootless = arguments.rootless || !rustix::process::geteuid().is_root();
     if arguments.print_config {
-        print!("{}", Config::documented(rootless));
-        return ExitCode::SUCCESS;
+        return print_config(rootless);
     }
     let config = match Config::find(arguments.config.as_deref(), rootless) {
-        Ok(config) => config,
+        Ok((config, _)) => config,
         Err(error) => {
             eprintln!("aegisd: {error}");
             return ExitCode::from(EXIT_CONFIG);
@@ -83,6 +82,19 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("aegisd: {error}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_config(rootless: bool) -> ExitCode {
+    match Config::default_for(rootless) {
+        Ok(config) => {
+            print!("{}", config.documented());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("aegisd: {error}");
+            ExitCode::from(EXIT_CONFIG)
         }
     }
 }
