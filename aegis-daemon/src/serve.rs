@@ -65,6 +65,7 @@ pub fn run(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
 
 async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
     let daemon = &config.daemon;
+    let rootless = config.rootless;
     let directories = Directories::prepare(&daemon.state_dir, &daemon.runtime_dir, rootless)?;
     let _lock = lock(&daemon.state_dir)?;
     let store = Store::open(&daemon.state_dir.join("aegis.db"))?;
@@ -78,7 +79,8 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
 
     let client_mode = if rootless { 0o600 } else { 0o666 };
     let server = Server::bind(&daemon.socket, client_mode)?;
-    let shim_server = ShimServer::bind(&daemon.shim_socket, shims).map_err(attempt(format!(
+    // Accepts until dropped.
+    let _shim_server = ShimServer::bind(&daemon.shim_socket, shims).map_err(attempt(format!(
         "listening on {}",
         daemon.shim_socket.display()
     )))?;
@@ -132,7 +134,7 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
     stop_on_signals(stopper)?;
     tokio::spawn(server.serve(clients));
     announce(ready);
-    info!(socket = %daemon.socket.display(), rootless = rootless, "serving");
+    info!(socket = %daemon.socket.display(), rootless, "serving");
     owner
         .run(Inputs {
             clients: client_inputs,

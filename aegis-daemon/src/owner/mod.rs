@@ -81,6 +81,8 @@ pub struct Owner {
     keepers: Keepers,
     telemetry: Option<Arc<Telemetry>>,
     telemetry_error: Option<String>,
+    /// The pace telemetry was last told; it starts as if there were a job.
+    telemetry_active: bool,
     machine: Vec<GpuFound>,
     /// Submissions that came before the first word about the GPUs.
     early: Vec<ClientCall>,

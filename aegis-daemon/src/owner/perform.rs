@@ -77,8 +77,8 @@ impl Owner {
             job,
             attempt,
             record,
-            gpu_uuids,
-            gpus,
+            gpu_uuids: &gpu_uuids,
+            gpus: &gpus,
         });
     }
 

@@ -74,6 +74,7 @@ impl Owner {
             keepers,
             telemetry,
             telemetry_error: None,
+            telemetry_active: true,
             machine,
             early: Vec::new(),
             processes: Processes::default(),

@@ -75,9 +75,14 @@ impl Owner {
         Some(Instant::now() + Duration::from_millis(millis))
     }
 
-    fn set_telemetry_pace(&self) {
-        if let Some(telemetry) = &self.telemetry {
-            telemetry.set_active(self.core.live().next().is_some());
+    /// NVML is read often only while there is a job.
+    fn set_telemetry_pace(&mut self) {
+        let active = self.core.live().next().is_some();
+        if active != self.telemetry_active
+            && let Some(telemetry) = &self.telemetry
+        {
+            telemetry.set_active(active);
+            self.telemetry_active = active;
         }
     }
 
