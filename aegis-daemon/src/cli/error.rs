@@ -89,7 +89,7 @@ fn show(failure: &Failure, out: &mut Out) -> u8 {
 
 /// The failure in words, on standard error.
 pub(super) fn tell(failure: &Failure) {
-    let mut text = format!("aegis: {}", sanitise_lines(&failure.message));
+    let mut text = format!("aegis: {}", sanitise(&failure.message));
     if let Some(hint) = &failure.hint {
         text.push_str(&format!("\n  hint: {}", sanitise(hint)));
     }

@@ -126,9 +126,9 @@ pub(super) mod tests {
         }
     }
 
-    struct Shared(Rc<RefCell<Vec<u8>>>, Box<dyn FnMut(&[u8])>);
+    struct Shared<F>(Rc<RefCell<Vec<u8>>>, F);
 
-    impl Write for Shared {
+    impl<F: FnMut(&[u8])> Write for Shared<F> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.borrow_mut().extend_from_slice(bytes);
             (self.1)(&self.0.borrow());
@@ -151,7 +151,7 @@ pub(super) mod tests {
     pub(in crate::cli) fn watched(seen: impl FnMut(&[u8]) + 'static) -> (Out, impl Fn() -> String) {
         let kept = Rc::new(RefCell::new(Vec::new()));
         let out = Out {
-            sink: Box::new(Shared(kept.clone(), Box::new(seen))),
+            sink: Box::new(Shared(kept.clone(), seen)),
             json: false,
             terminal: false,
             style: plain(),
