@@ -8,7 +8,7 @@ use aegis_common::bytes::ByteString;
 use aegis_common::id::{GpuIndex, JobId, Moment};
 use aegis_common::job::{Exit, Resources};
 use aegis_common::wire::Launch;
-use aegis_daemon::jobs::{KeeperEvent, Keepers, KeepersConfig, StartOrder, log_path};
+use aegis_daemon::jobs::{KeeperEvent, Keepers, KeepersConfig, StartOrder, keeper_pids, log_path};
 use aegis_daemon::store::JobRecord;
 use tokio::io::AsyncBufReadExt;
 use tokio::sync::mpsc;
@@ -110,6 +110,22 @@ impl Bench {
             .open(&self.gate)
             .unwrap();
         gate.write_all(b"\n").unwrap();
+    }
+}
+
+impl Drop for Bench {
+    /// A test that failed must leave nothing running.
+    fn drop(&mut self) {
+        let runtime = self.path().join("r".repeat(120));
+        for (_, _, keeper) in keeper_pids(&runtime).unwrap_or_default() {
+            let name = std::fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
+            let pid = i32::try_from(keeper)
+                .ok()
+                .and_then(rustix::process::Pid::from_raw);
+            if let (Some(pid), true) = (pid, name.ends_with(b"keeper\0")) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+        }
     }
 }
 
