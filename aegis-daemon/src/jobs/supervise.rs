@@ -64,6 +64,8 @@ enum Gone {
     Refused(String),
     /// Another keeper runs the attempt.
     Beaten,
+    /// Nobody wants to know any more: the keeper goes on by itself.
+    Unwatched,
 }
 
 impl Supervisor {
@@ -84,6 +86,7 @@ impl Supervisor {
             gone = match gone {
                 Gone::Refused(error) => return self.report_start_failed(error),
                 Gone::Ended => return self.conclude().await,
+                Gone::Unwatched => return,
                 Gone::Beaten => match self.start_record().await {
                     Some(record) => {
                         self.report_started(&record);
@@ -138,9 +141,10 @@ impl Supervisor {
                     Some(report) => self.heard(report).await,
                     None => control = None,
                 },
-                Some(request) = self.requests.recv() => {
-                    self.pass_on(request, pidfd.get_ref(), control.as_ref());
-                }
+                request = self.requests.recv() => match request {
+                    Some(request) => self.pass_on(request, pidfd.get_ref(), control.as_ref()),
+                    None => return Gone::Unwatched,
+                },
                 _ = pidfd.readable() => {
                     // Takes the zombie away if the keeper is this daemon's child.
                     let id = WaitId::PidFd(pidfd.get_ref().as_fd());

@@ -9,9 +9,10 @@ use rusqlite::ErrorCode;
 pub enum StoreError {
     /// Not a database, truncated, or contents that make no sense. The file was not changed.
     #[error(
-        "the database {} is damaged: {problem}. It was left as it is. Ways out: restore it with its -wal file from a \
-         backup, or move it away: mkdir '{1}.damaged' && mv '{1}'* '{1}.damaged/' 2>/dev/null; \
-         jobs still running are then adopted but the queue is lost", path.display(), path.display()
+        "the database {0} is damaged: {problem}. It was left as it is. Ways out: put back a backup \
+         of it and its -wal file, or move both away: mv '{0}' '{0}.damaged'; \
+         mv '{0}-wal' '{0}.damaged-wal'; jobs still running are then adopted but the queue is lost",
+        path.display()
     )]
     Damaged {
         /// The file.

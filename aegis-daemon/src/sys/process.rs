@@ -56,10 +56,21 @@ pub fn execve(program: &CStr, arguments: &[CString], environment: &[CString]) ->
 /// # Errors
 /// The mask cannot be changed.
 pub fn reset_signals() -> io::Result<()> {
+    // The kernel's `struct sigaction` with SIG_DFL, no flags, no mask. glibc's own function refuses
+    // the two signals it keeps for itself, which whoever started us may have ignored.
+    let default = [0_u64; 4];
     for signal in 1..=LAST_SIGNAL {
-        // SAFETY: SIG_DFL is a valid disposition for every signal; the kernel refuses SIGKILL and
-        // SIGSTOP, and glibc its two internal signals, without effect.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: `default` is at least as large as the kernel's structure, all-zero bytes are a
+        // valid one, and a default disposition calls no code. SIGKILL and SIGSTOP give EINVAL.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                ptr::null_mut::<u64>(),
+                size_of::<u64>(),
+            )
+        };
     }
     let set = signal_set(&[]);
     // SAFETY: `set` is an initialised signal set; the old mask is not asked for.

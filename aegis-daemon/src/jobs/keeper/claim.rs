@@ -183,3 +183,73 @@ pub(super) fn wait(control: &OwnedFd, timeout: Timespec) -> PollFlags {
         Err(_) => PollFlags::empty(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::control::pair;
+    use super::super::super::layout::Layout;
+    use super::super::super::record::{StartRecord, read};
+    use super::super::{ORDER_VERSION, Order, number};
+    use super::{ClaimError, claim};
+    use aegis_common::id::{GpuIndex, JobId, ProcessKey};
+    use rustix::process::{getppid, getuid};
+
+    const KEY: ProcessKey = ProcessKey {
+        pid: 1,
+        start_ticks: 2,
+    };
+
+    fn order(job: u64) -> Order {
+        Order {
+            version: ORDER_VERSION,
+            job: JobId(job),
+            attempt: 1,
+            uid: getuid().as_raw(),
+            gid: 0,
+            groups: Vec::new(),
+            argv: vec!["true".into()],
+            cwd: "/".into(),
+            env: Vec::new(),
+            umask: 0,
+            gpus: vec![GpuIndex(0)],
+            token: *b"0123456789abcdef0123456789abcdef",
+            state_dir: "".into(),
+            runtime_dir: "".into(),
+            grace_ms: 0,
+            rootless: true,
+            daemon: number(getppid().unwrap()),
+        }
+    }
+
+    #[test]
+    fn only_the_first_claims_and_none_without_its_daemon() {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = Layout::new(directory.path(), directory.path());
+        std::fs::create_dir(&layout.jobs).unwrap();
+        std::fs::write(layout.fence(), "").unwrap();
+        let (daemon, control) = pair().unwrap();
+
+        claim(&order(1), &layout, KEY, "socket", &control).unwrap();
+        let first: StartRecord = read(&layout.start_record(JobId(1), 1)).unwrap().unwrap();
+        assert_eq!((first.keeper, first.gpus), (KEY, vec![GpuIndex(0)]));
+        let other = ProcessKey { pid: 2, ..KEY };
+        let second = claim(&order(1), &layout, other, "other", &control);
+        assert!(matches!(second, Err(ClaimError::Beaten)));
+        let first: StartRecord = read(&layout.start_record(JobId(1), 1)).unwrap().unwrap();
+        assert_eq!(first.keeper, KEY);
+
+        let stranger = Order {
+            daemon: std::process::id(),
+            ..order(2)
+        };
+        let orphan = claim(&stranger, &layout, KEY, "socket", &control);
+        assert!(matches!(orphan, Err(ClaimError::Orphaned)));
+        drop(daemon);
+        let orphan = claim(&order(2), &layout, KEY, "socket", &control);
+        assert!(matches!(orphan, Err(ClaimError::Orphaned)));
+        // Neither a record nor a draft is left.
+        let left = std::fs::read_dir(layout.job(JobId(2))).unwrap();
+        let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["1"]);
+    }
+}

@@ -10,12 +10,15 @@
 
 mod child;
 mod claim;
+mod clients;
 mod ending;
 mod exec;
+mod finish;
 mod order;
+mod prepare;
 mod serve;
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -44,7 +47,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> i32 {
         return usage("it takes no arguments");
     }
     match setup() {
-        Ok((order, control)) => match serve::prepare(&order, &control) {
+        Ok((order, control)) => match prepare::prepare(&order, &control) {
             Ok(Some(keeper)) => keeper.serve(),
             // Another keeper runs it.
             Ok(None) => {
@@ -103,6 +106,10 @@ fn setup() -> Result<(Order, OwnedFd), String> {
     let _ = setsid();
     umask(Mode::empty());
     rustix::process::chdir("/").map_err(|error| format!("/: {error}"))?;
+    // What `ps` shows.
+    if let Ok(name) = CString::new(format!("aegis-{}-{}", order.job, order.attempt)) {
+        let _ = rustix::thread::set_name(&name);
+    }
     set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
     Ok((order, control))
 }
