@@ -196,10 +196,10 @@ fn threads_sharing_one_limit_never_hold_more() {
                     } else {
                         account.withdraw(bytes);
                     }
-                    if mine.len() > 2 || round % 3 == 0 {
-                        if let Some(block) = mine.pop().and_then(|address| blocks.take(address)) {
-                            account.release(block.kind_index(), block.bytes);
-                        }
+                    if (mine.len() > 2 || round % 3 == 0)
+                        && let Some(block) = mine.pop().and_then(|address| blocks.take(address))
+                    {
+                        account.release(block.kind_index(), block.bytes);
                     }
                 }
                 for address in mine {
