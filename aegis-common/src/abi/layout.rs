@@ -2,12 +2,12 @@
 
 use core::mem::{offset_of, size_of};
 
+use super::MAX_GPUS;
 use super::lease::{LEASE_BYTES, LEASE_LINES_OFFSET, LeaseHeader, LeaseLine};
 use super::ledger::{
     BYPASS_SLOTS, BYPASSES, GPU_LINES_OFFSET, GpuLine, KIND_SLOTS, KINDS, LAUNCH_LINES_OFFSET,
     LEDGER_BYTES, LaunchLine, LedgerHeader,
 };
-use super::MAX_GPUS;
 
 const _: () = {
     assert!(KINDS <= KIND_SLOTS && BYPASSES <= BYPASS_SLOTS);

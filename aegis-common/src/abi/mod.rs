@@ -23,8 +23,8 @@
 
 pub mod env;
 mod layout;
-pub mod ledger;
 pub mod lease;
+pub mod ledger;
 pub mod message;
 
 /// First eight bytes of a ledger and of a lease page (`AEGISABI` read as a little-endian number).

@@ -1,0 +1,1 @@
+//! Serving clients on the Unix socket.

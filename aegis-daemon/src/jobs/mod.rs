@@ -1,0 +1,1 @@
+//! Starting, watching, stopping and adopting attempts; one keeper process per job.

@@ -1,0 +1,1 @@
+//! Ledgers, lease pages and the shim socket.

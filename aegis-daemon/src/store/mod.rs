@@ -1,0 +1,1 @@
+//! The journal and the job records, in one SQLite database.

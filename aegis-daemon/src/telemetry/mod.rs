@@ -1,0 +1,1 @@
+//! What NVML tells about GPUs and their processes.
