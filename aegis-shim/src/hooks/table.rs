@@ -10,7 +10,7 @@ use aegis_common::abi::ledger::LaunchLine;
 use shim_core::names::{Names, Route};
 
 use super::macros::hook_table;
-use super::{alloc, arrays, capture, context, info, launch, proc_address, real, vmm};
+use super::{alloc, arrays, capture, context, info, launch, nvml, proc_address, real, vmm};
 
 /// `CUresult`.
 pub(crate) type CuResult = i32;
@@ -112,6 +112,10 @@ hook_table! {
         (bytes: *mut u32, device: i32) => info::total_32;
     call cuDeviceTotalMem_v2 [cuDeviceTotalMem 3020 legacy]
         (bytes: *mut usize, device: i32) => info::total;
+    call nvmlDeviceGetMemoryInfo [nvmlDeviceGetMemoryInfo 0 legacy]
+        (device: u64, memory: *mut nvml::Memory) => nvml::memory_info;
+    call nvmlDeviceGetMemoryInfo_v2 [nvmlDeviceGetMemoryInfo 0 legacy]
+        (device: u64, memory: *mut nvml::MemoryV2) => nvml::memory_info_v2;
 
     // Captures.
     call cuStreamBeginCapture [cuStreamBeginCapture 10000 legacy]

@@ -64,7 +64,7 @@ pub(crate) struct State {
     pub(crate) lease_lines: [AtomicU32; MAX_GPUS],
     /// Requests refused in the present episode, by GPU.
     pub(crate) tries: [AtomicU32; MAX_GPUS],
-    /// Totals shown to the application, fixed at the first look; see `hooks/info.rs`.
+    /// Totals shown to the application by lease line, fixed at the first look; see `hooks/info.rs`.
     pub(crate) shown_total: [AtomicU64; MAX_GPUS],
 }
 

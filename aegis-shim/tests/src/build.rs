@@ -33,6 +33,12 @@ pub fn built() -> &'static Built {
             &driver,
             &[],
         );
+        cc(
+            &["-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1"],
+            &["fake_nvml.c"],
+            &directory.join("libnvidia-ml.so.1"),
+            &[],
+        );
         cc(&[], &["client.c"], &directory.join("client"), &["-ldl"]);
         let driver = driver.to_str().expect("a plain path");
         cc(

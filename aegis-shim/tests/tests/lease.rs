@@ -348,6 +348,10 @@ fn only_a_declared_total_changes_what_is_shown() {
     assert_eq!((shown.out, shown.out2), ((1 << 30) - 1000, 1 << 30));
     assert_eq!(client.run("info_null"), shown);
     assert_eq!(client.ok("total 1"), 1 << 30);
+    assert_eq!(client.run("nvml 1"), shown, "NVML tells the same");
+    assert_eq!(client.run("nvml_v2 1"), shown);
+    let undeclared = client.run("nvml 0");
+    assert_eq!((undeclared.out, undeclared.out2), (7 << 30, 8 << 30));
     assert_eq!(client.ok("total 0"), 8 << 30);
     daemon.line(1).virtual_total.store(1 << 31, SeqCst);
     assert_eq!(client.ok("total 1"), 1 << 30, "fixed at the first look");
