@@ -1,4 +1,5 @@
 //! From the driver's devices to lines of the ledger and of the lease page.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

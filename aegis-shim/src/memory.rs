@@ -1,4 +1,5 @@
 //! What every allocation and every free has in common.
+#![forbid(unsafe_code)]
 
 use aegis_common::abi::ledger::{Bypass, Kind};
 use shim_core::account::Account;

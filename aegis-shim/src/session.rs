@@ -1,4 +1,5 @@
 //! The connection to the daemon: one to register, one fresh one per request.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::Ordering;
 
@@ -13,6 +14,10 @@ use shim_core::sys::syscall::{self, EAGAIN, EINTR, Errno, MAX_DESCRIPTORS};
 use crate::sys::environment;
 use crate::sys::state::{ACTIVE, Address, FRESH, OFF, STARTING, State, state};
 
+/// How long the answer to a hello may take once the connection stands, milliseconds. Longer than
+/// [`HELLO_DEADLINE_MS`]: a daemon that listens is alive, and a job that it cannot see never shares a
+/// GPU; so on a busy machine patience once per process is worth it.
+const HELLO_PATIENCE_MS: u64 = 1000;
 /// How long a full listen queue is tried again, milliseconds.
 const CONNECT_DEADLINE_MS: u64 = 5;
 /// How long a request waits for a daemon that is being restarted, milliseconds.
@@ -72,7 +77,7 @@ fn register(state: &State) -> bool {
     if !connection.send(state, |token| Request::new(Op::Hello, token)) {
         return false;
     }
-    let Some((Some(answer), descriptors)) = connection.receive(deadline) else {
+    let Some((Some(answer), descriptors)) = connection.receive(now_ms() + HELLO_PATIENCE_MS) else {
         return false;
     };
     let [ledger, lease, ..] = descriptors;

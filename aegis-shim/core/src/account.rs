@@ -3,6 +3,7 @@
 //! A request is *reserved* (raises `inflight`), then either *committed* (moves to `used`) or
 //! *withdrawn*. `used` rises before `inflight` falls, so their sum never understates what the
 //! process may hold, whenever the daemon looks.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::Ordering;
 

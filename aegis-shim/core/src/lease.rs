@@ -1,4 +1,5 @@
 //! Whether a request may go to the driver.
+#![forbid(unsafe_code)]
 
 use aegis_common::abi::lease::{FLAG_HELD, FLAG_OLDEST, LEASE_BINDS_NS, UNLIMITED};
 use aegis_common::abi::ledger::Bypass;

@@ -1,4 +1,5 @@
 //! Finding a hook: by exact symbol name, or by what `cuGetProcAddress` was asked for.
+#![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
 

@@ -1,4 +1,5 @@
 //! Identities as NVML writes them.
+#![forbid(unsafe_code)]
 
 use aegis_common::abi::GpuUuid;
 

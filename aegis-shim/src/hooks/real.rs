@@ -56,7 +56,7 @@ pub(crate) enum Target {
 }
 
 /// The loaded driver, if there is one. Never loads it.
-pub(crate) fn driver() -> Option<Object> {
+pub(super) fn driver() -> Option<Object> {
     object_named(CUDA.soname)
 }
 
@@ -123,8 +123,13 @@ fn find_slowly(hook: usize) -> Target {
 
 /// Reads the driver's symbols. `false`: no driver is loaded.
 #[cold]
-pub(crate) fn learn() -> bool {
+pub(super) fn learn() -> bool {
     learn_from(&CUDA)
+}
+
+/// Whether the driver's symbols have been read.
+pub(super) fn is_learned() -> bool {
+    CUDA.start.load(Ordering::Acquire) != 0
 }
 
 fn learn_from(library: &'static Library) -> bool {
