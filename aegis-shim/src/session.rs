@@ -116,27 +116,39 @@ fn read_environment(address: &mut Address) -> bool {
 }
 
 /// Asks the daemon for room for `bytes` more and waits for its final answer. No lock is held.
+///
+/// A daemon that is being restarted is given a moment, and asked again.
 pub(crate) fn grow(state: &State, gpu: GpuUuid, bytes: u64, held: u64, try_number: u32) -> Reply {
-    let started = now_ms();
-    let connection = loop {
-        match Connection::open(state, now_ms() + CONNECT_DEADLINE_MS) {
-            Ok(connection) => break connection,
-            Err(EAGAIN) => return Reply::Late,
-            Err(_) if heartbeat_is_stale(state) => return Reply::Gone,
-            Err(_) if now_ms().saturating_sub(started) < RESTART_PATIENCE_MS => {
-                syscall::sleep_ms(RESTART_PAUSE_MS);
-            }
-            Err(_) => return Reply::Gone,
-        }
-    };
-    let sent = connection.send(state, |token| Request {
+    let request = |token| Request {
         gpu,
         bytes,
         held,
         try_number,
         ..Request::new(Op::Grow, token)
-    });
-    if !sent {
+    };
+    let mut gone_since = None;
+    loop {
+        match grow_once(state, request) {
+            Reply::Gone if !heartbeat_is_stale(state) => {
+                let now = now_ms();
+                if now.saturating_sub(*gone_since.get_or_insert(now)) >= RESTART_PATIENCE_MS {
+                    return Reply::Gone;
+                }
+                syscall::sleep_ms(RESTART_PAUSE_MS);
+            }
+            reply => return reply,
+        }
+    }
+}
+
+fn grow_once(state: &State, request: impl FnOnce([u8; 32]) -> Request) -> Reply {
+    let connection = match Connection::open(state, now_ms() + CONNECT_DEADLINE_MS) {
+        Ok(connection) => connection,
+        // The queue is full: somebody listens.
+        Err(EAGAIN) => return Reply::Late,
+        Err(_) => return Reply::Gone,
+    };
+    if !connection.send(state, request) {
         return Reply::Gone;
     }
     match connection.reply(now_ms() + GROW_DEADLINE_MS as u64) {

@@ -200,11 +200,11 @@ impl Shared {
             self.hello(connection);
             return;
         }
+        let act =
+            (request.op == Op::Grow).then(|| (self.policy.lock().expect("not poisoned"))(&request));
+        // Decided first: a test that sees the request may rely on its policy's state.
         let _ = self.requests.lock().expect("not poisoned").send(request);
-        if request.op != Op::Grow {
-            return;
-        }
-        let act = (self.policy.lock().expect("not poisoned"))(&request);
+        let Some(act) = act else { return };
         match act {
             Act::Answer(verdict, limit) => self.answer(connection, &request, verdict, 0, limit),
             Act::Wait(milliseconds, decision) => {
