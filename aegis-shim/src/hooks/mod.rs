@@ -10,6 +10,7 @@ mod info;
 mod launch;
 mod macros;
 mod nvml;
+mod pools;
 mod proc_address;
 pub(crate) mod real;
 pub(crate) mod table;

@@ -10,7 +10,7 @@ use aegis_common::abi::ledger::LaunchLine;
 use shim_core::names::{Names, Route};
 
 use super::macros::hook_table;
-use super::{alloc, arrays, capture, context, info, launch, nvml, proc_address, real, vmm};
+use super::{alloc, arrays, capture, context, info, launch, nvml, pools, proc_address, real, vmm};
 
 /// `CUresult`.
 pub(crate) type CuResult = i32;
@@ -74,6 +74,14 @@ hook_table! {
         (out: *mut u64, bytes: usize, pool: u64, stream: u64) => alloc::from_pool_per_thread;
     call cuMemFreeAsync_ptsz [cuMemFreeAsync 11020 per_thread]
         (address: u64, stream: u64) => alloc::free_ordered_per_thread;
+    call cuMemPoolCreate [cuMemPoolCreate 11020 legacy]
+        (out: *mut u64, properties: *const vmm::Properties) => pools::create;
+    call cuMemPoolDestroy [cuMemPoolDestroy 11020 legacy]
+        (pool: u64) => pools::destroy;
+    call cuDeviceGetDefaultMemPool [cuDeviceGetDefaultMemPool 11020 legacy]
+        (out: *mut u64, device: i32) => pools::of_device;
+    call cuDeviceGetMemPool [cuDeviceGetMemPool 11020 legacy]
+        (out: *mut u64, device: i32) => pools::of_device;
 
     // Physical memory.
     call cuMemCreate [cuMemCreate 10020 legacy]

@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) physical: SpinLock<Physical>,
     pub(crate) captures: Captures,
     pub(crate) contexts: Contexts,
+    /// GPUs of memory pools, remembered as those of contexts are.
+    pub(crate) pools: Contexts,
     /// Ledger line and lease line of each GPU, see `gpus.rs`.
     pub(crate) gpus: SpinLock<()>,
     pub(crate) lease_lines: [AtomicU32; MAX_GPUS],
