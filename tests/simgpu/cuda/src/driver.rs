@@ -1,10 +1,11 @@
 //! The driver in this process: made by `cuInit`, there until the process ends.
 
 use std::ffi::c_void;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use simgpu_core::journal::Journal;
+use simgpu_core::layout::Counters;
 use simgpu_core::{GpuConfig, Machine, Process};
 
 use crate::code::{Code, Result};
@@ -26,6 +27,9 @@ pub(crate) struct Driver {
     pub(crate) devices: Vec<usize>,
     /// Launches and copies cost nothing.
     pub(crate) zero: bool,
+    /// Kept here so that a launch reaches them in one step.
+    pub(crate) counters: &'static Counters,
+    pub(crate) launch_faults: &'static AtomicU64,
     pub(crate) contexts: Mutex<Contexts>,
     pub(crate) heap: Mutex<Heap>,
     pub(crate) pools: Mutex<Pools>,
@@ -87,6 +91,8 @@ pub(crate) fn initialise() -> Result<&'static Driver> {
         process,
         journal: Journal::open(machine, pid, start_time),
         zero: machine.config().zero_duration,
+        counters: process.counters(),
+        launch_faults: process.launch_faults(),
         contexts: Mutex::new(Contexts::new(devices.len())),
         heap: Mutex::new(Heap::new()),
         pools: Mutex::new(Pools::new(devices.len())),
