@@ -1,6 +1,6 @@
 //! The driver API of a built library, loaded from a driver directory, as a client sees it.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![expect(dead_code, reason = "each test program uses a part of it")]
 
 use std::ffi::{c_char, c_void};
 use std::path::PathBuf;
@@ -64,11 +64,13 @@ fn check(code: i32) -> Result<()> {
 /// Calls an exported function of the given signature.
 macro_rules! call {
     ($driver:expr, $name:literal, ($($ty:ty),*), $($arg:expr),* $(,)?) => {{
+        type Function = unsafe extern "C" fn($($ty),*) -> i32;
         // SAFETY: the signature is that of cuda.h for this name.
-        let function: Symbol<'_, unsafe extern "C" fn($($ty),*) -> i32> =
-            unsafe { $driver.library.get($name) }.unwrap();
+        let function = unsafe { $driver.library.get::<Function>($name) };
+        let function: Symbol<'_, Function> = function.unwrap();
         // SAFETY: pointers among the arguments are to live values of the right types.
-        check(unsafe { function($($arg),*) })
+        let code = unsafe { function($($arg),*) };
+        check(code)
     }};
 }
 
@@ -77,8 +79,9 @@ mod memory;
 impl Driver {
     pub(crate) fn open(path: &std::path::Path) -> Self {
         // SAFETY: loading the library runs no code of its own.
+        let library = unsafe { Library::new(path) };
         Self {
-            library: unsafe { Library::new(path) }.unwrap(),
+            library: library.unwrap(),
         }
     }
 
