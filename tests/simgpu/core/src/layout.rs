@@ -28,7 +28,7 @@ pub struct State {
     /// Guards process slots, charges and faults. Never taken on the launch path.
     pub(crate) lock: RobustMutex,
     /// Non-zero: launches have to look at `faults`.
-    pub(crate) launch_delay_ns: AtomicU64,
+    pub(crate) launch_faults: AtomicU64,
     pub(crate) faults: [FaultState; MAX_FAULTS],
     pub(crate) gpus: [GpuState; MAX_GPUS],
     pub(crate) processes: [ProcessState; MAX_PROCESSES],

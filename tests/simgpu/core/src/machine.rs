@@ -31,6 +31,11 @@ impl Machine {
     /// are open to all users, as a driver's device files are.
     pub fn create(directory: &Path, config: &MachineConfig) -> Result<Self> {
         let config = config.clone().completed()?;
+        let path = directory.join(STATE_FILE);
+        if path.exists() {
+            let exists = std::io::ErrorKind::AlreadyExists.into();
+            return Err(Error::io(path)(exists));
+        }
         fs::create_dir_all(directory).map_err(Error::io(directory))?;
         set_mode(directory, 0o755)?;
         let journal = directory.join(JOURNAL_DIR);

@@ -361,3 +361,7 @@ impl Process<'_> {
         self.queue(gpu).abandon();
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;
