@@ -16,14 +16,15 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
             .arg("deny")
             .arg("--manifest-path")
             .arg(directory.join("Cargo.toml"))
+            .arg("--config")
+            .arg(root().join("xtask/deny.toml"))
             .args([
+                "--workspace",
                 "--log-level",
                 "error",
                 "check",
                 "--hide-inclusion-graph",
-                "--config",
             ])
-            .arg(root().join("xtask/deny.toml"))
             .args(["licenses", "bans", "sources"]);
         let status = command
             .status()
