@@ -1,0 +1,8 @@
+//! The CUDA driver API as a workload uses it, reached by one of three routes.
+
+pub mod ffi;
+mod gpu;
+mod route;
+
+pub use gpu::{Driver, Gpu};
+pub use route::{DriverSource, Route};
