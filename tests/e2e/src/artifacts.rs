@@ -67,6 +67,20 @@ impl Artifacts {
         Ok(found)
     }
 
+    /// Copies of the programs that users run and of the shim, in a directory that all may enter.
+    ///
+    /// # Errors
+    /// A copy failed.
+    pub(crate) fn copied_to(mut self, directory: &Path) -> Result<Self> {
+        std::fs::create_dir_all(directory)?;
+        for path in [&mut self.aegis, &mut self.shim, &mut self.workload] {
+            let copy = directory.join(path.file_name().unwrap_or_default());
+            std::fs::copy(&*path, &copy).with_context(|| format!("copying {}", path.display()))?;
+            *path = copy;
+        }
+        Ok(self)
+    }
+
     /// The training script of a framework that nobody here wrote.
     pub fn tinygrad_script() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/tinygrad/train.py")

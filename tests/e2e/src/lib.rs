@@ -16,6 +16,7 @@
 mod artifacts;
 mod cli;
 mod daemon;
+mod disk;
 mod events;
 mod ledger;
 mod processes;
@@ -26,6 +27,7 @@ mod world;
 pub use artifacts::Artifacts;
 pub use cli::Answer;
 pub use daemon::Daemon;
+pub use disk::SmallDisk;
 pub use events::{DEADLINE, Lines, until, wait_line};
 pub use ledger::HostileShim;
 pub use processes::{Guard, alive, descendants, kill, start_ticks};

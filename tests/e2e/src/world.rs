@@ -40,7 +40,7 @@ impl World {
     /// # Errors
     /// Something is not built.
     pub fn prepare(setup: Setup) -> Result<Self> {
-        let artifacts = Artifacts::locate()?;
+        let mut artifacts = Artifacts::locate()?;
         // Not below TMPDIR if that is long: a socket path has 107 bytes at most.
         let base = std::env::temp_dir();
         let base = if base.as_os_str().len() > 60 {
@@ -54,8 +54,9 @@ impl World {
             .with_context(|| format!("temporary directory in {}", base.display()))?;
         if !setup.rootless {
             use std::os::unix::fs::PermissionsExt;
-            // Other users' jobs must reach the driver and the sockets.
+            // Other users' jobs must reach the driver, the sockets and the programs.
             std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
+            artifacts = artifacts.copied_to(&directory.path().join("bin"))?;
         }
         let machine = Machine::create(&directory.path().join("driver"), &setup.machine)
             .context("simulated machine")?;
