@@ -14,6 +14,8 @@ pub const MAX_PROCESSES: usize = 128;
 pub const MAX_LEDGER: usize = 4096;
 /// Past segments of progress kept for each queue, to tell when an event happened.
 pub const MAX_SEGMENTS: usize = 128;
+/// Past sums kept for each GPU, to tell recent utilisation.
+pub const MAX_SAMPLES: usize = 16;
 /// Faults armed at one time.
 pub const MAX_FAULTS: usize = 64;
 
@@ -60,6 +62,17 @@ pub(crate) struct GpuState {
     /// Integrals of the machine-wide shares, permille · ns.
     pub(crate) sm_active: AtomicU64,
     pub(crate) sm_occupancy: AtomicU64,
+    pub(crate) dram_active: AtomicU64,
+    /// Samples ever taken; the newest is at `(count - 1) % MAX_SAMPLES`.
+    pub(crate) sample_count: AtomicU64,
+    pub(crate) samples: [Sample; MAX_SAMPLES],
+}
+
+/// The sums of a GPU at one time.
+#[repr(C)]
+pub(crate) struct Sample {
+    pub(crate) at_ns: AtomicU64,
+    pub(crate) busy_ns: AtomicU64,
     pub(crate) dram_active: AtomicU64,
 }
 

@@ -88,7 +88,7 @@ impl Machine {
             .open(path)
             .map_err(Error::io(path))?;
         let length = file.metadata().map_err(Error::io(path))?.len();
-        if length < size_of::<State>() as u64 {
+        if length != size_of::<State>() as u64 {
             return Err(Error::Version(path.to_owned()));
         }
         let config_path = directory.join(CONFIG_FILE);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::now_ns;
 use crate::kernel::Cost;
-use crate::layout::{LIVE, MAX_SEGMENTS, Queue};
+use crate::layout::{GpuState, LIVE, MAX_SAMPLES, MAX_SEGMENTS, Queue, Sample};
 use crate::machine::Machine;
 use crate::process::Process;
 use crate::share::{Demand, slowdowns};
@@ -21,6 +21,11 @@ const SLICE_NS: u64 = 4_000_000;
 const STALE_NS: u64 = 200_000;
 /// How often a waiter checks that its neighbours live.
 const REAP_NS: u64 = 100_000_000;
+
+/// Samples of a GPU's sums are at least this far apart.
+const SAMPLE_NS: u64 = 50_000_000;
+/// Shortest window of recent utilisation.
+const WINDOW_NS: u64 = 166_000_000;
 
 struct Running<'s> {
     queue: &'s Queue,
@@ -126,7 +131,51 @@ impl Queue {
     }
 }
 
+impl GpuState {
+    fn take_sample(&self, now: u64) {
+        let count = self.sample_count.load(Relaxed);
+        let newest = count
+            .checked_sub(1)
+            .map(|c| &self.samples[(c % MAX_SAMPLES as u64) as usize]);
+        if newest.is_some_and(|s| now.saturating_sub(s.at_ns.load(Relaxed)) < SAMPLE_NS) {
+            return;
+        }
+        let sample = &self.samples[(count % MAX_SAMPLES as u64) as usize];
+        sample.at_ns.store(now, Relaxed);
+        sample.busy_ns.store(self.busy_ns.load(Relaxed), Relaxed);
+        sample
+            .dram_active
+            .store(self.dram_active.load(Relaxed), Relaxed);
+        self.sample_count.store(count + 1, Relaxed);
+    }
+}
+
 impl Machine {
+    /// Share of recent time (0..1) with a kernel running, and of DRAM active: over the last 1/6 s
+    /// or a little more, as NVML's utilisation rates are.
+    pub fn recent_utilization(&self, gpu: usize) -> (f64, f64) {
+        let line = &self.state().gpus[gpu];
+        let _guard = line.lock.lock();
+        let now = now_ns();
+        self.evaluate(gpu, now);
+        let count = line.sample_count.load(Relaxed);
+        let known = (0..count.min(MAX_SAMPLES as u64))
+            .map(|back| &line.samples[((count - 1 - back) % MAX_SAMPLES as u64) as usize]);
+        let old_enough = |s: &&Sample| now.saturating_sub(s.at_ns.load(Relaxed)) >= WINDOW_NS;
+        let since = known.clone().find(old_enough).or(known.last());
+        let (at, busy, dram) = since.map_or((0, 0, 0), |s| {
+            (
+                s.at_ns.load(Relaxed),
+                s.busy_ns.load(Relaxed),
+                s.dram_active.load(Relaxed),
+            )
+        });
+        let length = now.saturating_sub(at).max(1) as f64;
+        let busy = (line.busy_ns.load(Relaxed) - busy) as f64 / length;
+        let dram = (line.dram_active.load(Relaxed) - dram) as f64 / 1000.0 / length;
+        (busy.min(1.0), dram.min(1.0))
+    }
+
     /// Evaluates the time line of a GPU up to now.
     pub fn advance(&self, gpu: usize) {
         let _guard = self.state().gpus[gpu].lock.lock();
@@ -217,6 +266,7 @@ impl Machine {
             at = until;
         }
         line.evaluated_ns.store(at.max(now), Relaxed);
+        line.take_sample(now);
     }
 }
 
