@@ -5,8 +5,8 @@ use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 
-use crate::cuda::ffi::Api;
-use crate::cuda::{DriverSource, Route};
+use crate::cuda::ffi::{AllocApi, Api};
+use crate::cuda::{Backend, DriverSource, Route};
 use crate::error::WorkloadError;
 use crate::preset::Kind;
 use crate::train;
@@ -20,11 +20,14 @@ Examples:
   workload transformer --gpus 2 --ranks processes
   workload transformer --saturate
   workload vision --grow-at 40 --grow-bytes 12GiB     memory really runs out later
-  workload --route getprocaddress recommender
+  workload --route getprocaddress --backend vmm recommender
   workload alloc-once 2GiB
 
+For end-to-end tests (`workload NAME --help`): hold, race, alloc-once, spawn-tree, spin, batch-finder,
+fork-worker.
+
 Exit codes: 0 or --exit-code at the end; 1 out of memory; 2 bad options; 69 no driver or a driver
-error; 70 wrong data read back from the GPU; 74 a file or pipe failed.";
+error; 70 wrong data read back from the GPU; 74 a file or pipe failed; 127 no driver, --route link.";
 
 /// Programs that behave like training jobs on CUDA's driver API.
 ///
@@ -38,6 +41,9 @@ struct Cli {
     /// How the driver's functions are found
     #[arg(long, global = true, value_enum, default_value = "dlsym")]
     route: Route,
+    /// Which family of driver calls allocates GPU memory
+    #[arg(long, global = true, value_enum, default_value = "native")]
+    backend: Backend,
     #[command(subcommand)]
     kind: Subject,
 }
@@ -56,10 +62,10 @@ enum Subject {
     Utility(util::Utility),
 }
 
-/// Parses the command line, runs, and maps the outcome to an exit code. `linked` is the table of a
+/// Parses the command line, runs, and maps the outcome to an exit code. `linked` are the tables of a
 /// program that is linked to the driver.
 #[must_use]
-pub fn main(linked: Option<Api>) -> ExitCode {
+pub fn main(linked: Option<(Api, AllocApi)>) -> ExitCode {
     let cli = Cli::parse();
     match run(cli, linked) {
         Ok(code) => ExitCode::from(code),
@@ -70,11 +76,14 @@ pub fn main(linked: Option<Api>) -> ExitCode {
     }
 }
 
-fn run(cli: Cli, linked: Option<Api>) -> Result<u8, WorkloadError> {
-    let source = match linked {
-        Some(api) => DriverSource::Linked(api),
-        None if cli.route == Route::Link => return Err(become_linked()),
-        None => DriverSource::Lazy(cli.route),
+fn run(cli: Cli, linked: Option<(Api, AllocApi)>) -> Result<u8, WorkloadError> {
+    if cli.route == Route::Link && linked.is_none() {
+        return Err(become_linked());
+    }
+    let source = DriverSource {
+        linked,
+        route: cli.route,
+        backend: cli.backend,
     };
     match cli.kind {
         Subject::Vision(args) => train::run(Kind::Vision, &args, &source),

@@ -1,7 +1,8 @@
 //! A GPU through the driver API: primary context, one stream, the timed kernel.
 
-use super::DriverSource;
-use super::ffi::{Api, Context, Function, Stream};
+use super::backend::Heap;
+use super::ffi::{AllocApi, Api, Context, Function, Stream};
+use super::{Backend, DriverSource};
 use crate::device::{AllocError, Device, DeviceMemory, DevicePtr, MemoryInfo};
 use crate::error::WorkloadError;
 use crate::kernel::KernelDemand;
@@ -11,7 +12,10 @@ const OUT_OF_MEMORY: u32 = 2;
 
 /// An initialised driver.
 #[derive(Clone, Copy)]
-pub struct Driver(Api);
+pub struct Driver {
+    tables: (Api, Option<AllocApi>),
+    backend: Backend,
+}
 
 impl Driver {
     /// Finds the driver and initialises it (`cuInit`).
@@ -19,15 +23,19 @@ impl Driver {
     /// # Errors
     /// [`WorkloadError::NoDriver`] or the driver's code.
     pub fn load(source: &DriverSource) -> Result<Self, WorkloadError> {
-        let api = source.api()?;
-        api.initialise()?;
-        Ok(Self(api))
+        let tables = source.tables()?;
+        tables.0.initialise()?;
+        Ok(Self {
+            tables,
+            backend: source.backend,
+        })
     }
 }
 
 /// A GPU in use. Its context lives as long as the process, as a framework's does.
 pub struct Gpu {
     api: Api,
+    heap: Heap,
     ordinal: u32,
     multiprocessors: u32,
     context: Context,
@@ -41,7 +49,7 @@ impl Gpu {
     /// # Errors
     /// [`WorkloadError::BadParameter`] if there are not so many, else the driver's code.
     pub fn open(driver: &Driver, ordinal: u32) -> Result<Self, WorkloadError> {
-        let api = driver.0;
+        let api = driver.tables.0;
         let count = api.count()?;
         if ordinal >= count {
             return Err(WorkloadError::bad(
@@ -53,12 +61,14 @@ impl Gpu {
         let multiprocessors = api.multiprocessors(device)?;
         let context = api.retain_primary(device)?;
         api.set_current(context)?;
+        let stream = api.stream()?;
         Ok(Self {
             api,
+            heap: Heap::new(driver.backend, driver.tables, device, stream),
             ordinal,
             multiprocessors,
             context,
-            stream: api.stream()?,
+            stream,
             kernel: api.timed_kernel()?,
         })
     }
@@ -76,8 +86,8 @@ impl DeviceMemory for Gpu {
     }
 
     fn alloc(&mut self, bytes: u64) -> Result<DevicePtr, AllocError> {
-        let allocated = self.here().and_then(|api| api.allocate(bytes));
-        match allocated {
+        self.here().map_err(AllocError::Other)?;
+        match self.heap.alloc(bytes) {
             Ok(address) => Ok(DevicePtr(address)),
             Err(WorkloadError::Driver {
                 code: OUT_OF_MEMORY,
@@ -88,7 +98,8 @@ impl DeviceMemory for Gpu {
     }
 
     fn free(&mut self, ptr: DevicePtr) -> Result<(), WorkloadError> {
-        self.here()?.release(ptr.0)
+        self.here()?;
+        self.heap.free(ptr.0)
     }
 
     fn info(&self) -> Result<MemoryInfo, WorkloadError> {

@@ -1,8 +1,9 @@
-//! How a program finds the driver's functions. Interposers have to cover all of these.
+//! How a program finds the driver's functions, and which of them it allocates with. Interposers have
+//! to cover all combinations.
 
 use clap::ValueEnum;
 
-use super::ffi::{Api, load};
+use super::ffi::{AllocApi, Api, Loaded};
 use crate::error::WorkloadError;
 
 /// A route to the driver's functions.
@@ -16,20 +17,39 @@ pub enum Route {
     Link,
 }
 
+/// A family of allocation calls, as PyTorch's backends use them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// `cuMemAlloc` (PyTorch's `native`).
+    Native,
+    /// `cuMemAllocAsync` (PyTorch's `cudaMallocAsync`).
+    Async,
+    /// `cuMemAddressReserve`, `cuMemCreate`, `cuMemMap` (PyTorch's `expandable_segments`).
+    Vmm,
+}
+
 /// Where this process gets the driver's functions from, when it wants them.
 #[derive(Clone, Copy)]
-pub enum DriverSource {
-    /// Loads the library at the first use.
-    Lazy(Route),
-    /// Bound at start by the dynamic linker.
-    Linked(Api),
+pub struct DriverSource {
+    /// The tables of a program that is linked to the driver.
+    pub linked: Option<(Api, AllocApi)>,
+    /// The route of any other program.
+    pub route: Route,
+    /// How it allocates.
+    pub backend: Backend,
 }
 
 impl DriverSource {
-    pub(super) fn api(&self) -> Result<Api, WorkloadError> {
-        match *self {
-            Self::Lazy(route) => load(route),
-            Self::Linked(api) => Ok(api),
+    /// The tables; the second only if the backend needs it.
+    pub(super) fn tables(&self) -> Result<(Api, Option<AllocApi>), WorkloadError> {
+        if let Some((api, alloc)) = self.linked {
+            return Ok((api, Some(alloc)));
         }
+        let loaded = Loaded::new(self.route)?;
+        let alloc = match self.backend {
+            Backend::Native => None,
+            Backend::Async | Backend::Vmm => Some(loaded.alloc_api()?),
+        };
+        Ok((loaded.api()?, alloc))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use workloads::cuda::ffi::Api;
+use workloads::cuda::ffi::{AllocApi, Api, Symbol};
 use workloads::error::WorkloadError;
 
 macro_rules! linked {
@@ -39,14 +39,26 @@ linked! {
     cuModuleLoadData
     cuModuleGetFunction
     cuLaunchKernel
+    cuMemAllocAsync
+    cuMemFreeAsync
+    cuMemAddressReserve
+    cuMemAddressFree
+    cuMemCreate
+    cuMemRelease
+    cuMemMap
+    cuMemUnmap
+    cuMemSetAccess
 }
 
-/// The table of functions that the dynamic linker bound.
-pub(crate) fn api() -> Result<Api, WorkloadError> {
-    let find = |symbol: workloads::cuda::ffi::Symbol| {
+/// The tables of functions that the dynamic linker bound.
+pub(crate) fn tables() -> Result<(Api, AllocApi), WorkloadError> {
+    let find = |symbol: Symbol| {
         address(symbol.exported)
             .ok_or_else(|| WorkloadError::NoDriver(format!("{} is not linked", symbol.exported)))
     };
     // SAFETY: the dynamic linker bound each name to libcuda.so.1's function of that name.
-    unsafe { Api::from_lookup(find) }
+    let api = unsafe { Api::from_lookup(find) }?;
+    // SAFETY: as above.
+    let alloc = unsafe { AllocApi::from_lookup(find) }?;
+    Ok((api, alloc))
 }

@@ -5,8 +5,8 @@ mod ffi;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match ffi::api() {
-        Ok(api) => workloads::cli::main(Some(api)),
+    match ffi::tables() {
+        Ok(tables) => workloads::cli::main(Some(tables)),
         Err(error) => {
             eprintln!("{error}");
             ExitCode::from(error.exit_code())

@@ -57,11 +57,6 @@ impl Rendezvous for Peers {
     }
 }
 
-struct Rank {
-    child: Child,
-    socket: UnixStream,
-}
-
 /// Starts this program once per rank with the same arguments, and serves until all have ended.
 ///
 /// `stop` is this process's own request to stop.
@@ -70,7 +65,7 @@ struct Rank {
 /// [`WorkloadError::Rank`] with the first failed rank's exit code, after the others were ended.
 pub(super) fn launch(count: u32, stop: &AtomicBool) -> Result<(), WorkloadError> {
     let program = std::env::current_exe().map_err(|e| WorkloadError::io("own program", e))?;
-    let mut ranks = Vec::new();
+    let (mut children, mut sockets) = (Vec::new(), Vec::new());
     for rank in 0..count {
         let (ours, theirs) =
             UnixStream::pair().map_err(|e| WorkloadError::io("rank's socket", e))?;
@@ -81,39 +76,33 @@ pub(super) fn launch(count: u32, stop: &AtomicBool) -> Result<(), WorkloadError>
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
             .map_err(|e| WorkloadError::io("start of a rank", e))?;
-        ranks.push(Rank {
-            child,
-            socket: ours,
-        });
+        children.push(child);
+        sockets.push(ours);
     }
-    while serve_meeting(&mut ranks, stop) {}
-    reap(ranks)
+    while serve_meeting(&mut sockets, stop) {}
+    // Unblocks the ranks that wait at a meeting that will not take place.
+    drop(sockets);
+    reap(children)
 }
 
 /// Collects a byte of each rank and answers all. False once a rank is done or dead.
-fn serve_meeting(ranks: &mut [Rank], stop: &AtomicBool) -> bool {
+fn serve_meeting(sockets: &mut [UnixStream], stop: &AtomicBool) -> bool {
     let mut any = u8::from(stop.load(Ordering::Relaxed));
-    for rank in &mut *ranks {
+    for socket in &mut *sockets {
         let mut byte = [0];
-        if rank.socket.read_exact(&mut byte).is_err() {
+        if socket.read_exact(&mut byte).is_err() {
             return false;
         }
         any |= byte[0];
     }
-    ranks
+    sockets
         .iter_mut()
-        .all(|rank| rank.socket.write_all(&[any]).is_ok())
+        .all(|socket| socket.write_all(&[any]).is_ok())
 }
 
-/// Ranks leave the loop together or because one failed: then its closed socket ends the others.
-fn reap(ranks: Vec<Rank>) -> Result<(), WorkloadError> {
+/// Waits for all ranks; the first failure that is not a consequence of another's is the result.
+fn reap(children: Vec<Child>) -> Result<(), WorkloadError> {
     let mut failure = None;
-    let mut children = Vec::new();
-    for rank in ranks {
-        // Unblocks a rank that waits at a meeting that will not take place.
-        drop(rank.socket);
-        children.push(rank.child);
-    }
     for (rank, mut child) in (0..).zip(children) {
         let status = child
             .wait()
@@ -140,4 +129,49 @@ fn exit_code(status: ExitStatus) -> u8 {
         (None, None) => 255,
     };
     u8::try_from(code).unwrap_or(255)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, Peers) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (ours, Peers(theirs))
+    }
+
+    #[test]
+    fn one_ranks_stop_request_reaches_all_at_the_same_meeting() {
+        let (a, mut first) = pair();
+        let (b, mut second) = pair();
+        let ranks = thread::spawn(move || {
+            thread::scope(|scope| {
+                let first =
+                    scope.spawn(|| [first.meet(false), first.meet(false)].map(Result::unwrap));
+                let second =
+                    scope.spawn(|| [second.meet(false), second.meet(true)].map(Result::unwrap));
+                (first.join().unwrap(), second.join().unwrap())
+            })
+        });
+        let never = AtomicBool::new(false);
+        let mut sockets = [a, b];
+        assert!(serve_meeting(&mut sockets, &never));
+        assert!(serve_meeting(&mut sockets, &never));
+        assert_eq!(ranks.join().unwrap(), ([false, true], [false, true]));
+    }
+
+    #[test]
+    fn a_dead_rank_ends_the_meeting_for_the_others() {
+        let (a, first) = pair();
+        let (b, mut second) = pair();
+        drop(first);
+        let waits = thread::spawn(move || second.meet(false));
+        let mut sockets = vec![a, b];
+        assert!(!serve_meeting(&mut sockets, &AtomicBool::new(false)));
+        drop(sockets);
+        let error = waits.join().unwrap().unwrap_err();
+        assert_eq!(error.exit_code(), LOST_PEERS);
+    }
 }

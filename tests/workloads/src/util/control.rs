@@ -33,14 +33,13 @@ pub(super) fn listen() -> Result<Receiver<Order>, WorkloadError> {
         Signals::new([SIGTERM]).map_err(|e| WorkloadError::io("SIGTERM handler", e))?;
     let from_signal = orders.clone();
     thread::spawn(move || {
-        // The receiver is gone only when the program is about to end.
-        if signals.forever().next().is_some() && from_signal.send(Order::Quit).is_err() {}
+        if signals.forever().next().is_some() {
+            // Fails only when the program is about to end anyway.
+            drop(from_signal.send(Order::Quit));
+        }
     });
     if !is_dev_null(io::stdin()) {
         thread::spawn(move || read_lines(&orders));
-    } else {
-        // Keeps the channel open should the signal thread end.
-        std::mem::forget(orders);
     }
     Ok(received)
 }
@@ -53,7 +52,7 @@ fn read_lines(orders: &Sender<Order>) {
         }
     }
     // As above.
-    if orders.send(Order::Quit).is_err() {}
+    drop(orders.send(Order::Quit));
 }
 
 fn is_dev_null(stdin: impl AsFd) -> bool {

@@ -73,6 +73,9 @@ fn grab(
             Err(AllocError::OutOfMemory) => return Ok(None),
             Err(AllocError::Other(error)) => return Err(error),
         }
+        if !args.persist {
+            continue;
+        }
         match orders.try_recv() {
             Ok(order) => return Ok(Some(order)),
             Err(TryRecvError::Empty) => {}

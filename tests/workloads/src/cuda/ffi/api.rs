@@ -16,6 +16,45 @@ pub(super) type CuModule = *mut c_void;
 /// `CUfunction`.
 pub(super) type CuFunction = *mut c_void;
 
+/// `CUmemLocation`: a device.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Location {
+    /// `CU_MEM_LOCATION_TYPE_DEVICE` = 1.
+    pub kind: c_int,
+    /// The device.
+    pub id: c_int,
+}
+
+/// `CUmemAllocationProp`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct AllocationProp {
+    /// `CU_MEM_ALLOCATION_TYPE_PINNED` = 1.
+    pub kind: c_int,
+    /// Exportable handle types: none.
+    pub handle_types: c_int,
+    /// Where.
+    pub location: Location,
+    /// Windows only.
+    pub win32_metadata: *mut c_void,
+    /// Compression, RDMA, usage: none.
+    pub flags: [u8; 8],
+}
+
+/// `CUmemAccessDesc`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct AccessDesc {
+    /// Who gets access.
+    pub location: Location,
+    /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE` = 3.
+    pub flags: c_int,
+}
+
+// Sizes of the C structures in cuda.h 12 and 13 on a 64-bit machine.
+const _: () = assert!(size_of::<AllocationProp>() == 32 && size_of::<AccessDesc>() == 12);
+
 /// A function's two names.
 #[derive(Debug, Clone, Copy)]
 pub struct Symbol {
@@ -26,17 +65,22 @@ pub struct Symbol {
 }
 
 macro_rules! api {
-    ($($field:ident: $base:literal as $exported:literal = fn($($arg:ty),* $(,)?);)+) => {
-        /// Addresses of the driver's functions.
+    (
+        $(#[$doc:meta])*
+        $table:ident {
+            $($field:ident: $base:literal as $exported:literal = fn($($arg:ty),* $(,)?);)+
+        }
+    ) => {
+        $(#[$doc])*
         #[derive(Clone, Copy)]
-        pub struct Api {
+        pub struct $table {
             $(
                 #[doc = concat!("`", $base, "`")]
                 pub $field: unsafe extern "C" fn($($arg),*) -> CuResult,
             )+
         }
 
-        impl Api {
+        impl $table {
             /// Fills the table, asking `find` for each function.
             ///
             /// # Safety
@@ -70,6 +114,8 @@ macro_rules! api {
 }
 
 api! {
+    /// The functions that every workload uses.
+    Api {
     init: "cuInit" as "cuInit" = fn(c_uint);
     device_count: "cuDeviceGetCount" as "cuDeviceGetCount" = fn(*mut c_int);
     device_get: "cuDeviceGet" as "cuDeviceGet" = fn(*mut c_int, c_int);
@@ -89,4 +135,20 @@ api! {
         CuFunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint,
         CuStream, *mut *mut c_void, *mut *mut c_void,
     );
+    }
+}
+
+api! {
+    /// The functions of the allocation families other than `cuMemAlloc`.
+    AllocApi {
+        mem_alloc_async: "cuMemAllocAsync" as "cuMemAllocAsync" = fn(*mut u64, usize, CuStream);
+        mem_free_async: "cuMemFreeAsync" as "cuMemFreeAsync" = fn(u64, CuStream);
+        address_reserve: "cuMemAddressReserve" as "cuMemAddressReserve" = fn(*mut u64, usize, usize, u64, u64);
+        address_free: "cuMemAddressFree" as "cuMemAddressFree" = fn(u64, usize);
+        mem_create: "cuMemCreate" as "cuMemCreate" = fn(*mut u64, usize, *const AllocationProp, u64);
+        mem_release: "cuMemRelease" as "cuMemRelease" = fn(u64);
+        mem_map: "cuMemMap" as "cuMemMap" = fn(u64, usize, usize, u64, u64);
+        mem_unmap: "cuMemUnmap" as "cuMemUnmap" = fn(u64, usize);
+        mem_set_access: "cuMemSetAccess" as "cuMemSetAccess" = fn(u64, usize, *const AccessDesc, usize);
+    }
 }

@@ -13,7 +13,7 @@ pub struct Context(CuContext);
 
 /// A stream.
 #[derive(Clone, Copy)]
-pub struct Stream(CuStream);
+pub struct Stream(pub(super) CuStream);
 
 /// A loaded kernel.
 #[derive(Clone, Copy)]
@@ -113,8 +113,7 @@ impl Api {
     ///
     /// # Errors
     /// The driver's code, 2 for out of memory.
-    pub fn allocate(&self, bytes: u64) -> Result<u64, WorkloadError> {
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    pub fn allocate(&self, bytes: usize) -> Result<u64, WorkloadError> {
         let mut address = 0;
         // SAFETY: the output lives through the call.
         check("cuMemAlloc", unsafe {
@@ -237,7 +236,7 @@ impl Api {
     }
 }
 
-fn check(call: &'static str, code: u32) -> Result<(), WorkloadError> {
+pub(super) fn check(call: &'static str, code: u32) -> Result<(), WorkloadError> {
     match code {
         0 => Ok(()),
         code => Err(WorkloadError::Driver {

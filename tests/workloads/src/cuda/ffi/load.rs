@@ -5,7 +5,7 @@ use std::ptr;
 
 use libloading::{Library, Symbol as Found};
 
-use super::api::{Api, CuResult, Symbol};
+use super::api::{AllocApi, Api, CuResult, Symbol};
 use crate::cuda::Route;
 use crate::error::WorkloadError;
 
@@ -17,33 +17,71 @@ const CUDA_VERSION: c_int = 12_000;
 type GetProcAddress =
     unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint) -> CuResult;
 
-/// Loads the driver and looks up every function by `route`.
-///
-/// # Errors
-/// [`WorkloadError::NoDriver`] if the library or a function is missing, or for [`Route::Link`],
-/// which needs a program linked to the driver.
-pub fn load(route: Route) -> Result<Api, WorkloadError> {
-    if route == Route::Link {
-        return Err(WorkloadError::NoDriver(
-            "--route link runs in workload-linked only".to_owned(),
-        ));
+/// A loaded driver and the route to its functions.
+pub struct Loaded {
+    library: &'static Library,
+    get_proc_address: Option<GetProcAddress>,
+}
+
+impl Loaded {
+    /// Loads the driver for lookups by `route`.
+    ///
+    /// # Errors
+    /// [`WorkloadError::NoDriver`] if the library is missing, or for [`Route::Link`], which needs a
+    /// program linked to the driver.
+    pub fn new(route: Route) -> Result<Self, WorkloadError> {
+        if route == Route::Link {
+            return Err(WorkloadError::NoDriver(
+                "--route link runs in workload-linked only".to_owned(),
+            ));
+        }
+        // SAFETY: the library's initialisers are the driver's own, meant to run in any program.
+        let library = unsafe { Library::new(LIBRARY) }.map_err(missing)?;
+        // Never unloaded: the tables keep addresses in it for the life of the process.
+        let library: &'static Library = Box::leak(Box::new(library));
+        let get_proc_address = match route {
+            Route::Getprocaddress => {
+                let raw = address(library, "cuGetProcAddress_v2")?;
+                // SAFETY: the address of cuGetProcAddress_v2, whose prototype this type is.
+                Some(unsafe { std::mem::transmute::<*mut c_void, GetProcAddress>(raw) })
+            }
+            Route::Dlsym | Route::Link => None,
+        };
+        Ok(Self {
+            library,
+            get_proc_address,
+        })
     }
-    // SAFETY: the library's initialisers are the driver's own, meant to run in any program.
-    let library = unsafe { Library::new(LIBRARY) }.map_err(missing)?;
-    // Never unloaded: the table keeps addresses in it for the life of the process.
-    let library: &'static Library = Box::leak(Box::new(library));
-    let by_dlsym = |symbol: Symbol| address(library, symbol.exported);
-    if route == Route::Dlsym {
-        // SAFETY: the addresses come from the never unloaded driver, by their exported names.
-        return unsafe { Api::from_lookup(by_dlsym) };
+
+    /// The address of a driver function, valid for the life of the process.
+    ///
+    /// # Errors
+    /// [`WorkloadError::NoDriver`] if the driver does not have it.
+    pub fn find(&self, symbol: Symbol) -> Result<*mut c_void, WorkloadError> {
+        match self.get_proc_address {
+            None => address(self.library, symbol.exported),
+            Some(function) => by_get_proc_address(function, symbol.base),
+        }
     }
-    let raw = address(library, "cuGetProcAddress_v2")?;
-    // SAFETY: the address of the driver's cuGetProcAddress_v2, whose prototype this type is.
-    let get_proc_address = unsafe { std::mem::transmute::<*mut c_void, GetProcAddress>(raw) };
-    let by_driver = |symbol: Symbol| by_get_proc_address(get_proc_address, symbol.base);
-    // SAFETY: the driver itself says that this is the function of that name, in the version whose
-    // prototypes the table has.
-    unsafe { Api::from_lookup(by_driver) }
+
+    /// The functions that every workload uses.
+    ///
+    /// # Errors
+    /// As [`Loaded::find`].
+    pub fn api(&self) -> Result<Api, WorkloadError> {
+        // SAFETY: `find` gives the never unloaded driver's functions by name, in the versions whose
+        // prototypes the table has.
+        unsafe { Api::from_lookup(|symbol| self.find(symbol)) }
+    }
+
+    /// The functions of the other allocation families.
+    ///
+    /// # Errors
+    /// As [`Loaded::find`].
+    pub fn alloc_api(&self) -> Result<AllocApi, WorkloadError> {
+        // SAFETY: as in `api`.
+        unsafe { AllocApi::from_lookup(|symbol| self.find(symbol)) }
+    }
 }
 
 fn address(library: &'static Library, name: &str) -> Result<*mut c_void, WorkloadError> {
