@@ -395,7 +395,7 @@ fn a_log_is_passed_on_byte_for_byte() {
     ended.attempts = vec![Attempt {
         number: 1,
         gpus: vec![],
-        started: None,
+        started: Some(Moment(0)),
         ended: None,
         exit: None,
         stopped: None,
