@@ -101,7 +101,12 @@ pub(super) fn run(args: &LogArgs, cx: &mut Context<'_>) -> Result<u8, CliError> 
 fn chosen(job: &JobView, number: Option<u32>) -> Result<&Attempt, Failure> {
     let found = match number {
         Some(number) => job.attempts.iter().find(|attempt| attempt.number == number),
-        None => job.attempts.last(),
+        // An attempt that is only being started has no log yet.
+        None => job
+            .attempts
+            .iter()
+            .rfind(|attempt| attempt.started.is_some())
+            .or(job.attempts.last()),
     };
     found.ok_or_else(|| match (number, &job.state) {
         (None, JobState::Done { .. }) => failure(
