@@ -239,3 +239,21 @@ fn what_no_gpu_can_serve_is_refused_with_the_numbers() {
         Err(Infeasible::NoGpus)
     );
 }
+
+#[test]
+fn a_process_that_executes_another_program_comes_again() {
+    let mut world = World::new(1);
+    let job = world.run(resources());
+    let process = world.train(job, GIB);
+    world.gone(job, process);
+    // A late report does not bring it back, a new introduction does.
+    let leases = |actions: &[Action]| {
+        let is_lease = |action: &&Action| matches!(action, Action::SetLease { .. });
+        actions.iter().filter(is_lease).count()
+    };
+    assert_eq!(leases(&world.report(job, process)), 0);
+    let again = world.feed(Event::ProcessAttached { job, process });
+    assert_eq!(leases(&again), 2);
+    world.sample_all();
+    world.allocate(job, process, gpu(0), GIB);
+}
