@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   event --> core::step
-//!               lifecycle   submit, cancel, start, end; recover (OOM ladder)
+//!               lifecycle   submit, cancel, start; ending: retry or finish; recover: OOM ladder
 //!               process     attach, launch, usage; gpu samples
 //!               grow        sub-leases: grant | wait | deny; evict
 //!             then, whatever the event
@@ -21,6 +21,7 @@
 mod budget;
 mod core;
 mod demand;
+mod ending;
 mod evict;
 mod explain;
 mod facts;
