@@ -122,7 +122,11 @@ impl Core {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        if matches!(job.stage, Stage::Done { .. }) || attempt < job.attempt() {
+        let over = job
+            .attempts
+            .iter()
+            .any(|known| known.number >= attempt && known.ended.is_some());
+        if matches!(job.stage, Stage::Done { .. }) || attempt < job.attempt() || over {
             return;
         }
         let known = job.run.is_some() && job.attempt() == attempt;
