@@ -131,7 +131,7 @@ impl Machine {
         Self::open(object.parent().unwrap_or(Path::new(".")))
     }
 
-    /// [`install_libraries`](crate::install::install_libraries) into this machine's directory.
+    /// [`install_libraries`] into this machine's directory.
     pub fn install_libraries(&self, cuda: &Path, nvml: &Path) -> Result<()> {
         install_libraries(&self.directory, cuda, nvml)
     }
