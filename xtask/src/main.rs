@@ -1,2 +1,58 @@
-//! Every developer command: cargo xtask demo, test, lint, setup.
-fn main() {}
+//! Every developer command: `cargo xtask setup | test | lint | demo | install`.
+//!
+//! One file per verb. All of them print progress as `verb: …`, stop at the first thing that makes
+//! going on pointless, and name the command that repairs it.
+
+mod artifacts;
+mod command;
+mod install;
+mod lint;
+mod setup;
+mod test;
+mod versions;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Developer commands of AEGIS",
+    after_help = "Examples:\n  cargo xtask setup          check the machine, install what is missing\n  \
+                  cargo xtask test           build everything and run every test\n  \
+                  cargo xtask lint           formatting, clippy, rustdoc, licences, layering, shim gates"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check the toolchain and install what is missing (nothing outside target/ and cargo's bin)
+    Setup(setup::Options),
+    /// Build everything and run every test; the last line is `N passed, M failed, K skipped`
+    Test(test::Options),
+    /// Run every check that needs no execution
+    Lint(lint::Options),
+    /// Build optimised binaries and copy them and the systemd unit below a prefix
+    Install(install::Options),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().verb {
+        Verb::Setup(options) => setup::run(&options),
+        Verb::Test(options) => test::run(&options),
+        Verb::Lint(options) => lint::run(&options),
+        Verb::Install(options) => install::run(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,2 +1,7 @@
-//! Programs that behave like training jobs on the simulated driver (test only).
-fn main() {}
+//! `workload`: a training job, or a small program that misbehaves in a known way.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    workloads::cli::main(None)
+}

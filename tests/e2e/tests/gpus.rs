@@ -1,0 +1,69 @@
+//! `aegis gpus`: memory as NVML and the daemon's promises have it, agreeing with the simulator.
+
+use anyhow::Result;
+use e2e::{GIB, MIB, Setup, World};
+
+#[test]
+fn an_idle_machine_is_all_available_but_the_guard() -> Result<()> {
+    let world = World::start(Setup::gpus(2, 16 * GIB))?;
+    let gpus = e2e::until("first samples", || {
+        let gpus = world.gpus()?;
+        Ok(gpus.iter().all(|g| g.used.is_some()).then_some(gpus))
+    })?;
+    assert_eq!(gpus.len(), 2);
+    for gpu in gpus {
+        assert_eq!(gpu.memory, 16 * GIB);
+        assert!(gpu.residents.is_empty() && gpu.foreign.is_empty() && !gpu.lost);
+        assert_eq!(gpu.promised, 0);
+        assert!(gpu.guard >= 512 * MIB);
+        assert_eq!(
+            gpu.available,
+            gpu.memory - gpu.unmanaged - gpu.guard,
+            "{gpu:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_process_outside_is_shown_and_never_shared_with() -> Result<()> {
+    // C14: a rootless daemon shares with nobody it does not know.
+    let world = World::start(Setup::gpus(1, 16 * GIB))?;
+    let mut outside = world.outside(&world.workload(&["hold", "3GiB"])).spawn()?;
+    let gpu = e2e::until("the foreign process", || {
+        let gpu = world.gpus()?.remove(0);
+        Ok((!gpu.foreign.is_empty()).then_some(gpu))
+    })?;
+    assert_eq!(gpu.foreign[0].pid, outside.id());
+    assert!(gpu.foreign[0].bytes >= 3 * GIB);
+    let job = world.submit(&[], &["true"])?;
+    world.blocked(job, "foreign_process")?;
+    outside.kill()?;
+    outside.wait()?;
+    assert_eq!(world.wait(job)?, 0);
+    Ok(())
+}
+
+#[test]
+fn residents_and_use_agree_with_the_simulator() -> Result<()> {
+    let world = World::start(Setup::gpus(1, 16 * GIB))?;
+    let job = world.submit(
+        &["--gpu-mem", "5GiB"],
+        &world.workload(&["hold", "4GiB", "--launch"]),
+    )?;
+    world.said(job, 1, "READY")?;
+    let gpu = e2e::until("use by NVML", || {
+        let gpu = world.gpus()?.remove(0);
+        Ok(gpu.used.is_some_and(|used| used >= 4 * GIB).then_some(gpu))
+    })?;
+    let truth = world.machine.gpu_usage()[0];
+    assert_eq!(gpu.residents, [job]);
+    let used = gpu.used.unwrap_or_default();
+    assert!(used.abs_diff(truth.used) <= GIB, "{used} {truth:?}");
+    assert!(
+        gpu.promised >= 5 * GIB,
+        "the declared peak is promised: {gpu:?}"
+    );
+    assert!(gpu.promised + gpu.available + gpu.unmanaged + gpu.guard <= gpu.memory);
+    Ok(())
+}

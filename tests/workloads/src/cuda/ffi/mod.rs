@@ -1,0 +1,10 @@
+//! The driver's C interface: types, the tables of functions, and the routes that fill them.
+
+mod alloc_calls;
+mod api;
+mod calls;
+mod load;
+
+pub use api::{AllocApi, Api, Symbol};
+pub use calls::{Context, Function, Stream};
+pub use load::Loaded;

@@ -1,0 +1,10 @@
+//! Every version that set-up pins, in one place.
+
+/// Oldest Rust that builds the workspace (`rust-version` in the root `Cargo.toml`).
+pub(crate) const RUST: (u32, u32) = (1, 95);
+/// Test runner; also the version that is installed when it is missing or older.
+pub(crate) const NEXTEST: &str = "0.9.143";
+/// Licence, ban and source checks.
+pub(crate) const DENY: &str = "0.20.2";
+/// The framework whose training script the demo and the tests run unmodified.
+pub(crate) const TINYGRAD: &str = "0.14.0";
