@@ -84,7 +84,7 @@ pub struct Owner {
     /// The pace telemetry was last told; it starts as if there were a job.
     telemetry_active: bool,
     machine: Vec<GpuFound>,
-    /// Submissions that came before the first word about the GPUs.
+    /// Requests that came before the first word about the GPUs.
     early: Vec<ClientCall>,
     processes: Processes,
     /// Processes of jobs that hold GPU memory without the shim.

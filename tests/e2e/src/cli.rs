@@ -138,7 +138,8 @@ impl World {
     /// # Errors
     /// No daemon.
     pub fn gpus(&self) -> Result<Vec<GpuView>> {
-        self.json(&["gpus"])
+        let mut document: Value = self.json(&["gpus"])?;
+        Ok(serde_json::from_value(document["gpus"].take())?)
     }
 
     /// The ledgers of a job.

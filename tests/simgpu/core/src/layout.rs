@@ -13,7 +13,7 @@ pub const MAX_PROCESSES: usize = 128;
 /// Allocations of one process that the ledger lists; totals are right beyond that too.
 pub const MAX_LEDGER: usize = 4096;
 /// Past segments of progress kept for each queue, to tell when an event happened.
-pub const MAX_SEGMENTS: usize = 128;
+pub const MAX_SEGMENTS: usize = 512;
 /// Past sums kept for each GPU, to tell recent utilisation.
 pub const MAX_SAMPLES: usize = 16;
 /// Faults armed at one time.

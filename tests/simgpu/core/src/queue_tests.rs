@@ -56,6 +56,23 @@ fn a_lone_process_runs_at_full_speed_and_idle_time_is_not_credited() {
 }
 
 #[test]
+fn times_of_long_past_positions_are_known_however_often_it_was_evaluated() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = machine(&directory);
+    let [a, _] = two(&machine);
+    let early = a.push(0, &Cost::new(MS, 500, 500, 500));
+    a.push(0, &Cost::new(5000 * MS, 500, 500, 500));
+    let started = a
+        .queue(0)
+        .started_ns
+        .load(std::sync::atomic::Ordering::Relaxed);
+    for step in 1..5000 {
+        evaluate(&machine, started + step * MS);
+    }
+    assert_eq!(a.queue(0).time_of(early), Some(started + MS));
+}
+
+#[test]
 fn two_processes_slow_each_other_as_the_formula_says() {
     let directory = tempfile::tempdir().unwrap();
     let machine = machine(&directory);

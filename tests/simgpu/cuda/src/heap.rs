@@ -147,7 +147,7 @@ pub(crate) fn allocate(
     };
     let base = match shared {
         Some(base) => {
-            call.free(driver.machine.free_bytes(context.gpu));
+            call.free(driver.process.free_bytes_now(context.gpu));
             base
         }
         None => {
