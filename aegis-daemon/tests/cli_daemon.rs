@@ -98,6 +98,7 @@ fn job(id: u64, state: JobState) -> JobView {
         floor: None,
         next_exclusive: false,
         evictions: 0,
+        refusals: Vec::new(),
         position: Some(1),
         waits_for: None,
     }
