@@ -15,12 +15,10 @@ use super::shared::progress_file;
 /// A job cannot be started or waited for.
 pub(crate) fn run(world: &World, mix: &Mix) -> Result<usize> {
     let mut children: Vec<(&str, Child)> = Vec::new();
-    let mut next = 0;
-    for job in &mix.jobs {
+    for (next, job) in mix.jobs.iter().enumerate() {
         let visible: Vec<String> = (0..job.gpus as usize)
             .map(|offset| ((next + offset) % GPUS).to_string())
             .collect();
-        next += 1;
         let log = std::fs::File::create(world.file(&format!("{}.log", job.name)))?;
         let command = job.command(world, &progress_file(world, job));
         let child = world
