@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod lease;
 pub mod owner;
 pub mod scheduler;
+pub mod serve;
 pub mod store;
 pub mod sys;
 pub mod telemetry;

@@ -38,12 +38,22 @@ pub enum Request {
         /// The job.
         job: JobId,
     },
-    /// Answered when all the jobs are over.
+    /// Answered when all the jobs are over. An unknown one fails the request at once, named by
+    /// [`super::Failure::job`].
     Wait {
         /// The jobs.
         jobs: Vec<JobId>,
     },
-    /// End jobs. Answered when their process trees are gone (or the request was refused).
+    /// Answered with [`super::Response::Status`] as soon as the job has started an attempt later
+    /// than `after` (its log exists), or is over. `aegis log -f` goes from attempt to attempt by it.
+    WaitAttempt {
+        /// The job.
+        job: JobId,
+        /// The last attempt already seen; 0: none.
+        after: u32,
+    },
+    /// End jobs. Nothing is done, and [`super::Failure::job`] names the obstacle, if any of them is
+    /// unknown or somebody else's; jobs that are over already are no obstacle. Answered when their process trees are gone (or the request was refused).
     Cancel {
         /// The jobs.
         jobs: Vec<JobId>,

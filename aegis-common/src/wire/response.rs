@@ -25,7 +25,7 @@ pub enum Response {
     },
     /// To `queue`.
     Queue(QueueView),
-    /// To `status`.
+    /// To `status` and `wait_attempt`.
     Status {
         /// The job.
         job: Box<JobView>,

@@ -1,2 +1,7 @@
 //! The `aegis` program.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    aegis_daemon::cli::run(std::env::args_os())
+}

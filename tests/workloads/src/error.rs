@@ -10,6 +10,13 @@ pub enum WorkloadError {
     /// The caching allocator gave up. The text is what a framework's user would see.
     #[error("{0}")]
     OutOfMemory(Box<OomReport>),
+    /// A call other than an allocation (context creation, module loading) found no memory. Frameworks
+    /// do not recover from it.
+    #[error("torch.AcceleratorError: CUDA error: out of memory ({call})")]
+    NoMemory {
+        /// The driver function.
+        call: &'static str,
+    },
     /// A driver call failed with something other than an out-of-memory a framework recovers from.
     #[error("CUDA error: {call} returned {code} ({name})")]
     Driver {
@@ -82,11 +89,17 @@ impl WorkloadError {
         }
     }
 
+    /// Whether the GPU had no room for what was asked.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::OutOfMemory(_) | Self::NoMemory { .. })
+    }
+
     /// The process's exit code: 1 as Python's for an uncaught exception, else as in `sysexits.h`.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::OutOfMemory(_) => 1,
+            Self::OutOfMemory(_) | Self::NoMemory { .. } => 1,
             Self::BadParameter { .. } => 2,
             Self::Driver { .. } | Self::NoDriver(_) => 69,
             Self::Corrupt { .. } => 70,

@@ -10,17 +10,24 @@ use simgpu_core::{Error, Machine, MachineConfig};
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(directory) = arguments.first() else {
-        return Err(Error::Config("give a directory: machine DIR [GPUS] [MIB] [zero]".to_owned()));
+        return Err(Error::Config(
+            "give a directory: machine DIR [GPUS] [MIB] [zero]".to_owned(),
+        ));
     };
     let number = |index: usize, default: u64| {
         let given = arguments.get(index).map(|text| text.parse());
-        given.unwrap_or(Ok(default)).map_err(|_| Error::Config(format!("argument {index}: not a number")))
+        given
+            .unwrap_or(Ok(default))
+            .map_err(|_| Error::Config(format!("argument {index}: not a number")))
     };
     let mut config = MachineConfig::uniform(number(1, 2)? as usize, number(2, 40 * 1024)? * MIB);
     config.zero_duration = arguments.iter().any(|a| a == "zero");
     let machine = Machine::create(Path::new(directory), &config)?;
     let built = built_libraries();
-    machine.install_libraries(&built.join("libsimgpu_cuda.so"), &built.join("libsimgpu_nvml.so"))?;
+    machine.install_libraries(
+        &built.join("libsimgpu_cuda.so"),
+        &built.join("libsimgpu_nvml.so"),
+    )?;
     println!("export LD_LIBRARY_PATH={}", machine.directory().display());
     Ok(())
 }
@@ -28,5 +35,9 @@ fn main() -> Result<(), Error> {
 /// `target/debug`, of which this program is in `examples/`.
 fn built_libraries() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
-    program.parent().and_then(Path::parent).unwrap_or(Path::new(".")).to_owned()
+    program
+        .parent()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("."))
+        .to_owned()
 }

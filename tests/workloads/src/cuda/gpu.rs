@@ -7,9 +7,6 @@ use crate::device::{AllocError, Device, DeviceMemory, DevicePtr, MemoryInfo};
 use crate::error::WorkloadError;
 use crate::kernel::KernelDemand;
 
-/// `CUDA_ERROR_OUT_OF_MEMORY`.
-const OUT_OF_MEMORY: u32 = 2;
-
 /// An initialised driver.
 #[derive(Clone, Copy)]
 pub struct Driver {
@@ -89,10 +86,7 @@ impl DeviceMemory for Gpu {
         self.here().map_err(AllocError::Other)?;
         match self.heap.alloc(bytes) {
             Ok(address) => Ok(DevicePtr(address)),
-            Err(WorkloadError::Driver {
-                code: OUT_OF_MEMORY,
-                ..
-            }) => Err(AllocError::OutOfMemory),
+            Err(WorkloadError::NoMemory { .. }) => Err(AllocError::OutOfMemory),
             Err(error) => Err(AllocError::Other(error)),
         }
     }

@@ -77,13 +77,11 @@ pub fn run(kind: Kind, args: &TrainArgs, source: &DriverSource) -> Result<u8, Wo
     }
     sleep(Duration::from_secs_f64(plan.startup_s));
 
-    let driver = Driver::load(source)?;
-    let gpus = match args.rank {
-        Some(rank) => vec![Gpu::open(&driver, rank)?],
-        None => (0..plan.gpus)
-            .map(|ordinal| Gpu::open(&driver, ordinal))
-            .collect::<Result<_, _>>()?,
-    };
+    let gpus = open_gpus(&plan, args.rank, source);
+    if gpus.as_ref().is_err_and(WorkloadError::is_out_of_memory) {
+        progress.record(Event::Oom, 0)?;
+    }
+    let gpus = gpus?;
     let mut replicas: Vec<_> = gpus
         .into_iter()
         .map(|gpu| Replica::new(gpu, &plan))
@@ -107,6 +105,21 @@ pub fn run(kind: Kind, args: &TrainArgs, source: &DriverSource) -> Result<u8, Wo
     }
 }
 
+/// The GPUs of this process: the rank's, or all. Their contexts may find no memory.
+fn open_gpus(
+    plan: &Plan,
+    rank: Option<u32>,
+    source: &DriverSource,
+) -> Result<Vec<Gpu>, WorkloadError> {
+    let driver = Driver::load(source)?;
+    match rank {
+        Some(rank) => Ok(vec![Gpu::open(&driver, rank)?]),
+        None => (0..plan.gpus)
+            .map(|ordinal| Gpu::open(&driver, ordinal))
+            .collect(),
+    }
+}
+
 /// A run in progress.
 struct Run<'a> {
     plan: &'a Plan,
@@ -125,7 +138,7 @@ impl Run<'_> {
     /// Runs to the end, recording an out-of-memory error as an event before it is passed on.
     fn all<D: Device>(&mut self, replicas: &mut [Replica<D>]) -> Result<Outcome, WorkloadError> {
         let result = self.epochs(replicas);
-        if let Err(WorkloadError::OutOfMemory(_)) = &result {
+        if result.as_ref().is_err_and(WorkloadError::is_out_of_memory) {
             self.progress.record(Event::Oom, self.step)?;
         }
         result

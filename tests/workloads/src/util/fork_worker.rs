@@ -115,11 +115,7 @@ fn prepare(args: &Args, source: &DriverSource) -> Result<Gpu, WorkloadError> {
     match gpu.alloc(args.bytes) {
         Ok(_) => Ok(gpu),
         Err(AllocError::Other(error)) => Err(error),
-        Err(AllocError::OutOfMemory) => Err(WorkloadError::Driver {
-            call: "cuMemAlloc",
-            code: 2,
-            name: "CUDA_ERROR_OUT_OF_MEMORY",
-        }),
+        Err(AllocError::OutOfMemory) => Err(WorkloadError::NoMemory { call: "cuMemAlloc" }),
     }
 }
 

@@ -37,7 +37,6 @@ impl<T> Ptr<T> {
         Ok(())
     }
 
-
     /// The element `index` of an array.
     pub(crate) fn at(self, index: usize) -> Self {
         // Wrapping: the address is only used if the array is long enough, as the caller says.

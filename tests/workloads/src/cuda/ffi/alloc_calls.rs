@@ -18,7 +18,7 @@ impl AllocApi {
     /// `cuMemAllocAsync`
     ///
     /// # Errors
-    /// The driver's code, 2 for out of memory.
+    /// [`WorkloadError::NoMemory`], or the driver's code.
     pub fn allocate_async(&self, bytes: usize, stream: Stream) -> Result<u64, WorkloadError> {
         let mut address = 0;
         // SAFETY: the output lives through the call; a stream of the current context.
@@ -64,7 +64,7 @@ impl AllocApi {
     /// `cuMemCreate` of memory on `device`.
     ///
     /// # Errors
-    /// The driver's code, 2 for out of memory.
+    /// [`WorkloadError::NoMemory`], or the driver's code.
     pub fn create(&self, device: c_int, bytes: usize) -> Result<u64, WorkloadError> {
         let prop = AllocationProp {
             kind: PINNED,

@@ -112,7 +112,7 @@ impl Api {
     /// `cuMemAlloc`
     ///
     /// # Errors
-    /// The driver's code, 2 for out of memory.
+    /// [`WorkloadError::NoMemory`], or the driver's code.
     pub fn allocate(&self, bytes: usize) -> Result<u64, WorkloadError> {
         let mut address = 0;
         // SAFETY: the output lives through the call.
@@ -239,6 +239,7 @@ impl Api {
 pub(super) fn check(call: &'static str, code: u32) -> Result<(), WorkloadError> {
     match code {
         0 => Ok(()),
+        2 => Err(WorkloadError::NoMemory { call }),
         code => Err(WorkloadError::Driver {
             call,
             code,
@@ -251,7 +252,6 @@ pub(super) fn check(call: &'static str, code: u32) -> Result<(), WorkloadError> 
 fn name_of(code: u32) -> &'static str {
     match code {
         1 => "CUDA_ERROR_INVALID_VALUE",
-        2 => "CUDA_ERROR_OUT_OF_MEMORY",
         3 => "CUDA_ERROR_NOT_INITIALIZED",
         4 => "CUDA_ERROR_DEINITIALIZED",
         100 => "CUDA_ERROR_NO_DEVICE",

@@ -1,0 +1,16 @@
+//! Views as text. Everything here is pure: view and style in, text out.
+
+pub(super) mod explanation;
+#[cfg(test)]
+mod golden;
+pub(super) mod gpu;
+pub(super) mod job;
+pub(super) mod ledger;
+pub(super) mod queue;
+#[cfg(test)]
+pub(super) mod samples;
+pub(super) mod sanitise;
+pub(super) mod shell;
+pub(super) mod state;
+pub(super) mod table;
+pub(super) mod time;

@@ -1,0 +1,112 @@
+//! Event → core → journal → action.
+
+use aegis_common::action::Action;
+use aegis_common::event::{Event, Stamped};
+use tracing::{debug, error, info};
+
+use super::Owner;
+use crate::failpoint;
+
+/// Events after which the core's state is written whole and older journal rows become prunable.
+const SNAPSHOT_EVERY: u32 = 5_000;
+/// Bytes of unwritten journal beyond which events that a restart rebuilds anyway are left out.
+const BACKLOG_MAX: usize = 64 << 20;
+
+impl Owner {
+    /// Lets the core see `event`, journals it, and carries out what follows.
+    ///
+    /// The core is pure, so stepping it before the journal write changes nothing outside: the
+    /// actions are carried out only once the event is on disk.
+    pub(super) fn feed(&mut self, event: Event) {
+        let at = self.clock.now();
+        let actions = self.core.step(at, &event);
+        debug!(?event, ?actions, "step");
+        let durable = event.is_durable() || actions.iter().any(Action::needs_journal);
+        self.append(Stamped { at, event }, &actions, durable);
+        self.settle(actions, durable);
+    }
+
+    /// Queues the event for the journal. While the journal cannot be written only what must not be
+    /// lost is queued once the backlog is large: samples would fill the memory.
+    fn append(&mut self, event: Stamped, actions: &[Action], durable: bool) {
+        if !durable && self.store.backlog() > BACKLOG_MAX {
+            return;
+        }
+        if let Err(failure) = self.store.append(&event, actions) {
+            error!(error = %failure, "an event is missing in the journal");
+        }
+        self.since_snapshot += 1;
+    }
+
+    /// Commits if needed, then carries the actions out (or keeps those that need a journal which
+    /// cannot be written).
+    pub(super) fn settle(&mut self, actions: Vec<Action>, durable: bool) {
+        for action in &actions {
+            if let Action::Finish { job, .. } = action {
+                self.record_final(*job);
+            }
+        }
+        if durable {
+            self.commit();
+        }
+        for action in actions {
+            if action.needs_journal() && self.journal_error.is_some() {
+                self.deferred.push(action);
+            } else {
+                self.perform(action);
+                failpoint::hit("owner.performed");
+            }
+        }
+    }
+
+    /// Writes everything appended so far. A failure is remembered, told to the core (which then
+    /// starts nothing) and retried by [`Owner::run`]'s timer.
+    pub(super) fn commit(&mut self) {
+        match self.store.commit() {
+            Ok(()) => {
+                failpoint::hit("owner.committed");
+                if self.journal_error.take().is_some() {
+                    info!("the journal can be written again");
+                    let deferred = std::mem::take(&mut self.deferred);
+                    self.feed(Event::JournalState { error: None });
+                    for action in deferred {
+                        self.perform(action);
+                    }
+                }
+            }
+            Err(failure) => {
+                let text = failure.to_string();
+                if self.journal_error.replace(text.clone()).is_none() {
+                    error!(error = %text, "the journal cannot be written; nothing starts until it can");
+                    self.feed(Event::JournalState { error: Some(text) });
+                }
+            }
+        }
+    }
+
+    /// Starts a new journal epoch when the current one has grown long.
+    pub(super) fn snapshot_if_due(&mut self) {
+        if self.since_snapshot >= SNAPSHOT_EVERY {
+            self.snapshot();
+        }
+    }
+
+    /// Writes the core's state whole, so that a restart replays only what follows.
+    pub(super) fn snapshot(&mut self) {
+        self.commit();
+        if self.journal_error.is_some() {
+            return;
+        }
+        let written = serde_json::to_string(&self.core)
+            .map_err(|failure| failure.to_string())
+            .and_then(|json| {
+                self.store
+                    .snapshot(&json)
+                    .map_err(|failure| failure.to_string())
+            });
+        match written {
+            Ok(()) => self.since_snapshot = 0,
+            Err(failure) => error!(error = %failure, "no snapshot; the journal grows on"),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Telemetry and ledger readings on their way to the core.
+
+use aegis_common::abi::GpuUuid;
+use aegis_common::event::{Event, Gpu, ProcessGpu};
+use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
+use tracing::{debug, error, info, warn};
+
+use super::Owner;
+use crate::lease::{LedgerSnapshot, Proof, is_alive, monotonic_ns, sanitise, start_ticks};
+use crate::telemetry::{GpuFound, RawSample, TelemetryEvent, attribute, process_info};
+
+/// An unchanged account is repeated to the core at most this often, so that it knows that
+/// launches go on without the journal growing by every reading.
+const REPEAT_MS: u64 = 10_000;
+
+/// What the core was last told about a process.
+#[derive(Debug)]
+pub(super) struct Told {
+    at: Moment,
+    launches: u64,
+    gpus: Vec<ProcessGpu>,
+}
+
+impl Owner {
+    pub(super) fn on_telemetry(&mut self, event: TelemetryEvent) {
+        match event {
+            TelemetryEvent::Gpus(found) => {
+                self.machine_found(found);
+                self.serve_early();
+            }
+            TelemetryEvent::Sample(raw) => self.sampled(raw),
+            TelemetryEvent::Unavailable { error } => {
+                if self.telemetry_error.as_ref() != Some(&error) {
+                    error!(%error, "no telemetry: nothing is placed next to a running job");
+                    self.telemetry_error = Some(error);
+                    self.serve_early();
+                }
+            }
+        }
+    }
+
+    fn machine_found(&mut self, found: Vec<GpuFound>) {
+        self.telemetry_error = None;
+        if found == self.machine {
+            return;
+        }
+        info!(gpus = found.len(), "machine");
+        self.machine = found;
+        let gpus = self.machine.iter().map(Gpu::from).collect();
+        self.feed(Event::MachineFound { gpus });
+    }
+
+    fn sampled(&mut self, raw: RawSample) {
+        let gpu = raw.gpu;
+        if let Some(processes) = &raw.processes {
+            self.attributed.retain(|(_, at), _| *at != gpu);
+            for (pid, bytes) in processes {
+                let known = self.processes.iter().find(|(key, _)| key.pid == *pid);
+                if let Some((key, _)) = known {
+                    self.attributed.insert((*key, gpu), *bytes);
+                }
+            }
+            self.find_uninstrumented(processes);
+        }
+        let keepers = &self.keepers;
+        let job_of = |pid| keepers.belongs(pid).map(|(job, _)| job);
+        let sample = attribute(raw, job_of, process_info);
+        self.feed(Event::Sampled { sample });
+    }
+
+    /// Processes of a job that hold GPU memory without having introduced themselves.
+    fn find_uninstrumented(&mut self, processes: &[(u32, u64)]) {
+        for (pid, bytes) in processes {
+            if *bytes == 0 || self.processes.iter().any(|(key, _)| key.pid == *pid) {
+                continue;
+            }
+            let Some((job, _)) = self.keepers.belongs(*pid) else {
+                continue;
+            };
+            let Some(process) = process_key(*pid) else {
+                continue;
+            };
+            if self.uninstrumented.insert(process, job).is_none() {
+                warn!(%job, pid, bytes, "a process uses the GPU without the shim");
+                self.feed(Event::ProcessUninstrumented { job, process });
+            }
+        }
+    }
+
+    /// Reads every ledger, tells the core what changed, and shows the processes a heartbeat.
+    pub(super) fn read_ledgers(&mut self) {
+        self.processes.heartbeat(monotonic_ns());
+        for key in self.processes.keys() {
+            self.read_ledger(key);
+        }
+        let known = self.uninstrumented.keys().copied();
+        let gone = known.filter(|key| !is_alive(*key)).collect::<Vec<_>>();
+        for process in gone {
+            if let Some(job) = self.uninstrumented.remove(&process) {
+                self.feed(Event::ProcessGone { job, process });
+            }
+        }
+    }
+
+    /// Reads one ledger and tells the core if it has something new.
+    pub(super) fn read_ledger(&mut self, key: ProcessKey) {
+        let now = self.clock.now();
+        let allowance = self.policy.context_reserve;
+        let proofs = self.proofs(key);
+        let machine = &self.machine;
+        let Some(process) = self.processes.get_mut(key) else {
+            return;
+        };
+        let read = process.ledger.read().unwrap_or_else(|error| {
+            // NVML's figures still bound what the process can hide.
+            debug!(pid = key.pid, %error, "ledger");
+            LedgerSnapshot::default()
+        });
+        let capacity_of = |uuid: &GpuUuid| Some(by_uuid(machine, uuid)?.memory);
+        let snapshot = sanitise(process.last.as_ref(), read, capacity_of, &proofs, allowance);
+        let launches = snapshot.launches.total();
+        let before = process
+            .last
+            .as_ref()
+            .map_or(0, |last| last.launches.total());
+        if launches > before {
+            process.moved = Some(now);
+        }
+        let gpus = account(&snapshot, machine, &proofs);
+        process.last = Some(snapshot);
+        let job: JobId = process.job;
+        let news = process.told.as_ref().is_none_or(|told| {
+            told.gpus != gpus
+                || (told.launches == 0) != (launches == 0)
+                || (told.launches != launches && now.millis_since(told.at) >= REPEAT_MS)
+        });
+        if news {
+            process.told = Some(Told {
+                at: now,
+                launches,
+                gpus: gpus.clone(),
+            });
+            self.feed(Event::Usage {
+                job,
+                process: key,
+                launches,
+                gpus,
+            });
+        }
+    }
+
+    /// What NVML attributes to a process.
+    pub(super) fn proofs(&self, key: ProcessKey) -> Vec<Proof> {
+        let proofs = self.machine.iter().filter_map(|gpu| {
+            Some(Proof {
+                uuid: gpu.uuid_bytes,
+                bytes: *self.attributed.get(&(key, gpu.index))?,
+            })
+        });
+        proofs.collect()
+    }
+}
+
+/// A ledger in the core's terms.
+fn account(snapshot: &LedgerSnapshot, machine: &[GpuFound], proofs: &[Proof]) -> Vec<ProcessGpu> {
+    let lines = snapshot.gpus.iter().filter_map(|line| {
+        let proof = proofs.iter().find(|proof| proof.uuid == line.uuid);
+        Some(ProcessGpu {
+            gpu: by_uuid(machine, &line.uuid)?.index,
+            used: line.used,
+            inflight: line.inflight,
+            nvml: proof.map(|proof| proof.bytes),
+            refusal: snapshot.open_refusal(&line.uuid),
+        })
+    });
+    lines.collect()
+}
+
+/// The GPU of that UUID.
+pub(super) fn by_uuid<'a>(machine: &'a [GpuFound], uuid: &GpuUuid) -> Option<&'a GpuFound> {
+    machine.iter().find(|gpu| gpu.uuid_bytes == *uuid)
+}
+
+/// The GPU of that index.
+pub(super) fn by_index(machine: &[GpuFound], index: GpuIndex) -> Option<&GpuFound> {
+    machine.iter().find(|gpu| gpu.index == index)
+}
+
+fn process_key(pid: u32) -> Option<ProcessKey> {
+    let start_ticks = start_ticks(pid).ok()?;
+    Some(ProcessKey { pid, start_ticks })
+}

@@ -1,0 +1,57 @@
+//! What a pending job asks of a GPU.
+
+use aegis_common::policy::{Placement, Policy};
+
+use super::job::Job;
+
+/// Everything about a pending job that its placement depends on. Two jobs with equal demands fit
+/// the same GPUs, so a pass over the queue looks at each demand once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Demand {
+    /// GPUs at once.
+    pub(super) gpus: u32,
+    /// Bytes promised before start; `None`: the first lease.
+    pub(super) budget: Option<u64>,
+    /// Bytes it may never exceed.
+    pub(super) cap: Option<u64>,
+    /// Bytes for contexts on each GPU.
+    pub(super) overhead: u64,
+    /// Needs its GPUs to itself.
+    pub(super) exclusive: bool,
+    /// May be stopped for others.
+    pub(super) evictable: bool,
+    /// It ends at the latest this long after its start, milliseconds.
+    pub(super) lasts_ms: Option<u64>,
+    /// No reservation binds it: it holds the one there is or is ahead of its holder.
+    pub(super) unreserved: bool,
+}
+
+impl Demand {
+    /// A job's; `unreserved`: see the field.
+    pub(super) fn new(job: &Job, policy: &Policy, unreserved: bool) -> Self {
+        let declared = job.resources.gpu_mem;
+        Self {
+            gpus: job.resources.gpus.max(1),
+            budget: declared.max(job.floor),
+            // Recovery raises what was declared; at the end of the ladder nothing caps the job.
+            cap: declared
+                .filter(|_| !job.next_exclusive)
+                .max(declared.and(job.floor).filter(|_| !job.next_exclusive)),
+            overhead: policy.context_reserve.max(job.overhead_seen),
+            exclusive: job.resources.exclusive
+                || job.next_exclusive
+                || policy.placement == Placement::Exclusive,
+            evictable: job.evictable(policy),
+            lasts_ms: job
+                .resources
+                .time_limit_s
+                .map(|seconds| seconds.saturating_mul(1000)),
+            unreserved,
+        }
+    }
+
+    /// Bytes promised on a GPU of that size before start.
+    pub(super) fn budget_on(&self, memory: u64, policy: &Policy) -> u64 {
+        self.budget.unwrap_or(policy.first_lease.min(memory / 8))
+    }
+}

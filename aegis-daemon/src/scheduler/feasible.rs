@@ -1,0 +1,75 @@
+//! Requests no GPU of this machine can ever serve.
+
+use aegis_common::job::Resources;
+use aegis_common::reason::bytes;
+use thiserror::Error;
+
+use super::core::Core;
+
+/// Why a submission is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Infeasible {
+    /// `--gpus 0`.
+    #[error("--gpus 0: a job needs at least one GPU")]
+    NoGpus,
+    /// More GPUs than there are.
+    #[error("--gpus {need}: this machine has {have}")]
+    TooManyGpus {
+        /// GPUs asked for.
+        need: u32,
+        /// GPUs of the machine.
+        have: u32,
+    },
+    /// More memory than as many GPUs have.
+    #[error(
+        "--gpu-mem {}: {gpus} GPU(s) of this machine can give one job at most {} each",
+        bytes(*.need),
+        bytes(*.have)
+    )]
+    TooMuchMemory {
+        /// Bytes asked for on each GPU.
+        need: u64,
+        /// Bytes one job can hold on each of that many GPUs, contexts and guard deducted.
+        have: u64,
+        /// GPUs asked for.
+        gpus: u32,
+    },
+}
+
+impl Core {
+    /// Whether the machine could run the job with all its GPUs idle. Lost GPUs count: they may
+    /// come back.
+    ///
+    /// # Errors
+    /// The request that cannot be served, with the numbers.
+    pub fn check_feasible(&self, resources: &Resources) -> Result<(), Infeasible> {
+        let gpus = resources.gpus;
+        if gpus == 0 {
+            return Err(Infeasible::NoGpus);
+        }
+        let overhead = self.policy.context_reserve;
+        let mut room: Vec<u64> = self
+            .gpus
+            .values()
+            .map(|gpu| {
+                let guard = gpu.guard(&self.policy);
+                gpu.info
+                    .memory
+                    .saturating_sub(guard)
+                    .saturating_sub(overhead)
+            })
+            .collect();
+        room.sort_unstable_by(|a, b| b.cmp(a));
+        let last = usize::try_from(gpus - 1).ok();
+        let Some(&have) = last.and_then(|last| room.get(last)) else {
+            return Err(Infeasible::TooManyGpus {
+                need: gpus,
+                have: u32::try_from(room.len()).unwrap_or(u32::MAX),
+            });
+        };
+        match resources.gpu_mem {
+            Some(need) if need > have => Err(Infeasible::TooMuchMemory { need, have, gpus }),
+            _ => Ok(()),
+        }
+    }
+}

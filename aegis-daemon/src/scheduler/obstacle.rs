@@ -1,0 +1,134 @@
+//! The one list of what keeps a job off a GPU. Empty: it fits. Placement asks whether there is an
+//! obstacle, `aegis explain` asks for all.
+
+use std::ops::ControlFlow;
+
+use aegis_common::job::Phase;
+use aegis_common::policy::Policy;
+use aegis_common::reason::Blocker;
+
+use super::budget::Room;
+use super::demand::Demand;
+use super::facts::Facts;
+use super::gate::Verdict;
+
+/// Whether nothing keeps a job off a GPU.
+pub(super) fn fits(demand: &Demand, facts: &Facts, policy: &Policy) -> bool {
+    obstacles(demand, facts, policy, &mut |_| ControlFlow::Break(())).is_continue()
+}
+
+/// Reports every obstacle to `found` until it breaks.
+pub(super) fn obstacles(
+    demand: &Demand,
+    facts: &Facts,
+    policy: &Policy,
+    found: &mut impl FnMut(Blocker) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let gpu = facts.gpu;
+    if facts.lost {
+        // Nothing else is known of it.
+        return found(Blocker::GpuLost { gpu });
+    }
+    reserved(demand, facts, found)?;
+    if let Some((pid, bytes)) = facts.barred_by {
+        found(Blocker::ForeignProcess { gpu, pid, bytes })?;
+    }
+    if facts.over > 0 {
+        let over = facts.over;
+        found(Blocker::Overdraft { gpu, over })?;
+    }
+    if let Some(job) = facts.exclusive {
+        found(Blocker::HeldExclusively { gpu, job })?;
+    }
+    if demand.exclusive && !facts.residents.is_empty() {
+        let residents = facts.residents.clone();
+        found(Blocker::NeedsIdleGpu { gpu, residents })?;
+    }
+    if let Some(job) = facts.uninstrumented {
+        found(Blocker::Uninstrumented { gpu, job })?;
+    }
+    if !demand.evictable {
+        for &job in &facts.unprotected {
+            found(Blocker::UnprotectedIncumbent { gpu, job })?;
+        }
+    }
+    if let Some(limit) = facts.full {
+        found(Blocker::MaxResidents { gpu, limit })?;
+    }
+    if facts.blind {
+        found(Blocker::NoTelemetry { gpu })?;
+    }
+    telemetry(demand, facts, found)?;
+    let need = demand
+        .budget_on(facts.memory, policy)
+        .saturating_add(demand.overhead);
+    if Room::from(need) > facts.room {
+        found(Blocker::GpuMemory {
+            gpu,
+            need,
+            available: u64::try_from(facts.room).unwrap_or(0),
+            promised: facts.promised,
+            unmanaged: facts.unmanaged,
+            guard: facts.guard,
+        })?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// A reserved GPU takes jobs ahead of the holder, evictable ones, and those that end before all
+/// residents the holder waits for; none once these are gone (contract C9).
+fn reserved(
+    demand: &Demand,
+    facts: &Facts,
+    found: &mut impl FnMut(Blocker) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let Some((job, free_at)) = facts.reserved.filter(|_| !demand.unreserved) else {
+        return ControlFlow::Continue(());
+    };
+    let ends = demand.lasts_ms.map(|lasts| facts.at.plus_millis(lasts));
+    let admitted =
+        free_at.is_some_and(|free_at| demand.evictable || ends.is_some_and(|ends| ends <= free_at));
+    if admitted {
+        return ControlFlow::Continue(());
+    }
+    let gpu = facts.gpu;
+    found(Blocker::Reserved { gpu, job })
+}
+
+fn telemetry(
+    demand: &Demand,
+    facts: &Facts,
+    found: &mut impl FnMut(Blocker) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let gpu = facts.gpu;
+    if !facts.sampled {
+        found(Blocker::TelemetryStale { gpu, age_ms: None })?;
+    } else if let Some(Verdict::Stale(age_ms)) = facts.gate {
+        found(Blocker::TelemetryStale { gpu, age_ms })?;
+    }
+    for &(job, phase) in &facts.observing {
+        found(Blocker::Observing { gpu, job, phase })?;
+    }
+    if let Some(job) = facts.dormant.filter(|_| !demand.evictable) {
+        let phase = Phase::Dormant;
+        found(Blocker::Observing { gpu, job, phase })?;
+    }
+    match facts.gate {
+        Some(Verdict::Busy(figures, limit)) => found(Blocker::Pressure {
+            gpu,
+            sm_active: figures.sm_active,
+            sm_occupancy: figures.sm_occupancy,
+            dram_active: figures.dram_active,
+            limit,
+        }),
+        // The pressure of the residents as they are now is still being observed.
+        Some(Verdict::Filling) if facts.observing.is_empty() => match facts.residents.last() {
+            Some(&job) => {
+                let phase = Phase::Observing;
+                found(Blocker::Observing { gpu, job, phase })
+            }
+            None => found(Blocker::TelemetryStale { gpu, age_ms: None }),
+        },
+        _ => ControlFlow::Continue(()),
+    }
+}

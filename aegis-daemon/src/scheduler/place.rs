@@ -1,0 +1,136 @@
+//! Which pending jobs start where.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use aegis_common::action::Action;
+use aegis_common::id::{GpuIndex, JobId, Moment};
+use aegis_common::policy::{Placement, Policy};
+
+use super::core::Core;
+use super::demand::Demand;
+use super::facts::Facts;
+use super::job::Stage;
+use super::obstacle::fits;
+
+/// Sorts the GPUs that fit: smaller is taken first.
+type Preference = (bool, bool, i128, Reverse<bool>, GpuIndex);
+
+impl Core {
+    /// Starts every pending job that fits, in queue order. A placement closes its GPUs, so a
+    /// demand that found no place finds none later in the same pass.
+    pub(super) fn place(&mut self, at: Moment, out: &mut Vec<Action>) {
+        if self.journal_error.is_some() || self.queue.is_empty() {
+            return;
+        }
+        let mut facts = self.all_facts(at);
+        let mut hopeless: BTreeSet<Demand> = BTreeSet::new();
+        for id in self.queue.order() {
+            if !facts.iter().any(|facts| open(facts, &self.policy)) {
+                return;
+            }
+            let Some(demand) = self.demand(id) else {
+                continue;
+            };
+            if hopeless.contains(&demand) {
+                continue;
+            }
+            let Some(gpus) = self.choose(&demand, &facts) else {
+                hopeless.insert(demand);
+                continue;
+            };
+            self.start(at, id, &demand, gpus, out);
+            facts = self.all_facts(at);
+        }
+    }
+
+    /// All GPUs as placement sees them, by index.
+    pub(super) fn all_facts(&self, at: Moment) -> Vec<Facts> {
+        self.gpus.values().map(|gpu| self.facts(gpu, at)).collect()
+    }
+
+    /// A pending job's demand.
+    pub(super) fn demand(&self, id: JobId) -> Option<Demand> {
+        let job = self.jobs.get(&id)?;
+        Some(Demand::new(job, &self.policy, self.is_unreserved(id)))
+    }
+
+    /// The GPUs a job takes, in rank order; `None` if too few fit.
+    pub(super) fn choose(&self, demand: &Demand, facts: &[Facts]) -> Option<Vec<GpuIndex>> {
+        let fitting = facts
+            .iter()
+            .filter(|facts| fits(demand, facts, &self.policy));
+        let mut fitting: Vec<Preference> = fitting.map(|facts| self.preference(facts)).collect();
+        let need = usize::try_from(demand.gpus).unwrap_or(usize::MAX);
+        if fitting.len() < need {
+            return None;
+        }
+        fitting.sort_unstable();
+        let mut gpus: Vec<GpuIndex> = fitting.iter().take(need).map(|&(.., gpu)| gpu).collect();
+        gpus.sort_unstable();
+        Some(gpus)
+    }
+
+    /// Idle GPUs first, those without foreign processes before others; then the policy's order.
+    fn preference(&self, facts: &Facts) -> Preference {
+        let by_policy = match self.policy.placement {
+            Placement::MostAvailableMemory | Placement::Exclusive => -facts.room,
+            Placement::LeastUtilised => i128::from(facts.sm_active),
+            Placement::BestFit => facts.room,
+            Placement::RoundRobin => 0,
+        };
+        let after_last = self.policy.placement == Placement::RoundRobin
+            && self.last_placed.is_some_and(|last| facts.gpu > last);
+        (
+            !facts.residents.is_empty(),
+            facts.foreign,
+            by_policy,
+            Reverse(after_last),
+            facts.gpu,
+        )
+    }
+
+    fn start(
+        &mut self,
+        at: Moment,
+        id: JobId,
+        demand: &Demand,
+        gpus: Vec<GpuIndex>,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(job) = self.jobs.get(&id) else {
+            return;
+        };
+        let attempt = job.attempt().saturating_add(1);
+        if self
+            .reservation
+            .as_ref()
+            .is_some_and(|reservation| reservation.holder == id)
+        {
+            self.reservation = None;
+        }
+        self.occupy(at, id, attempt, &gpus, Stage::Starting);
+        self.last_placed = gpus.last().copied();
+        out.push(Action::Start {
+            job: id,
+            attempt,
+            gpus,
+            virtual_total: demand.cap,
+        });
+    }
+}
+
+/// Whether any job at all could go there.
+fn open(facts: &Facts, policy: &Policy) -> bool {
+    let easiest = Demand {
+        gpus: 1,
+        budget: Some(0),
+        cap: None,
+        overhead: 0,
+        exclusive: false,
+        evictable: true,
+        lasts_ms: Some(0),
+        unreserved: true,
+    };
+    fits(&easiest, facts, policy)
+}
