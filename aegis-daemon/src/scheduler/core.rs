@@ -71,7 +71,7 @@ impl Core {
             self.rescue(sample.gpu, &mut out);
         }
         self.reserve(at, &mut out);
-        self.place(at, &mut out);
+        let _claimants = self.place(at, &mut out);
         self.mark_oldest(&mut out);
         self.arm(at, &mut out);
         out

@@ -53,19 +53,19 @@ impl Core {
         blockers
     }
 
-    /// Jobs ahead that will be placed first in the next pass, if they leave this one no room.
+    /// Jobs ahead that will be placed first, if they leave this one no room.
     fn behind(&self, job: JobId, at: Moment) -> Option<Blocker> {
         let mut rehearsal = self.clone();
         rehearsal.journal_error = None;
         rehearsal.now = at;
         rehearsal.observe(at);
-        rehearsal.place(at, &mut Vec::new());
+        let claimants = rehearsal.place(at, &mut Vec::new());
         if !rehearsal.is_pending(job) {
             return None;
         }
         let order = self.queue.order();
         let ahead = order.iter().take_while(|&&id| id != job);
-        let mut first = ahead.filter(|&&id| !rehearsal.is_pending(id));
+        let mut first = ahead.filter(|&&id| !rehearsal.is_pending(id) || claimants.contains(&id));
         let next = *first.next()?;
         let others = u32::try_from(first.count()).unwrap_or(u32::MAX);
         Some(Blocker::Behind {

@@ -42,6 +42,8 @@ pub(super) struct Facts {
     pub(super) sm_active: u16,
     /// Room after what waiting requests need; negative: overdrawn.
     pub(super) room: Room,
+    /// Bytes of departed jobs among the unmanaged ones: the next sample should show them free.
+    pub(super) settling: u64,
     /// Bytes overdrawn.
     pub(super) over: u64,
     pub(super) promised: u64,
@@ -50,6 +52,16 @@ pub(super) struct Facts {
     /// The job it is kept for, and the end of the first resident that delays it.
     pub(super) reserved: Option<(JobId, Option<Moment>)>,
     pub(super) at: Moment,
+}
+
+impl Facts {
+    /// As the next sample should show it.
+    pub(super) fn settled(&self) -> Self {
+        let mut facts = self.clone();
+        facts.room += Room::from(facts.settling);
+        facts.over = facts.over.saturating_sub(facts.settling);
+        facts
+    }
 }
 
 impl Core {
@@ -78,6 +90,7 @@ impl Core {
             gate: None,
             sm_active: 0,
             room: self.room(gpu) - self.awaited(index),
+            settling: gpu.settling,
             over: u64::try_from(-self.room(gpu)).unwrap_or(0),
             promised: self.promised(gpu),
             unmanaged: gpu.unmanaged(),

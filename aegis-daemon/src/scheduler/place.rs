@@ -19,15 +19,21 @@ type Preference = (bool, bool, i128, Reverse<bool>, GpuIndex);
 impl Core {
     /// Starts every pending job that fits, in queue order. A placement closes its GPUs, so a
     /// demand that found no place finds none later in the same pass.
-    pub(super) fn place(&mut self, at: Moment, out: &mut Vec<Action>) {
+    ///
+    /// A job that only waits for a sample to show departed jobs' memory free keeps its GPUs from
+    /// smaller jobs behind it; such jobs are returned.
+    pub(super) fn place(&mut self, at: Moment, out: &mut Vec<Action>) -> Vec<JobId> {
+        let mut claimants = Vec::new();
         if self.journal_error.is_some() || self.queue.is_empty() {
-            return;
+            return claimants;
         }
+        let mut claimed: Vec<GpuIndex> = Vec::new();
         let mut facts = self.all_facts(at);
         let mut hopeless: BTreeSet<Demand> = BTreeSet::new();
         for id in self.queue.order() {
-            if !facts.iter().any(|facts| open(facts, &self.policy)) {
-                return;
+            let is_open = |facts: &Facts| open(&facts.settled(), &self.policy);
+            if !facts.iter().any(is_open) {
+                break;
             }
             let Some(demand) = self.demand(id) else {
                 continue;
@@ -35,13 +41,28 @@ impl Core {
             if hopeless.contains(&demand) {
                 continue;
             }
-            let Some(gpus) = self.choose(&demand, &facts) else {
+            if let Some(gpus) = self.choose(&demand, &facts) {
+                self.start(at, id, &demand, gpus, out);
+                facts = self.all_facts(at);
+            } else {
+                if let Some(gpus) = self.choose_settled(&demand, &facts) {
+                    claimed.extend(gpus);
+                    claimants.push(id);
+                }
                 hopeless.insert(demand);
-                continue;
-            };
-            self.start(at, id, &demand, gpus, out);
-            facts = self.all_facts(at);
+            }
+            facts.retain(|facts| !claimed.contains(&facts.gpu));
         }
+        claimants
+    }
+
+    /// The GPUs a job will take once samples show departed jobs' memory free.
+    fn choose_settled(&self, demand: &Demand, facts: &[Facts]) -> Option<Vec<GpuIndex>> {
+        if facts.iter().all(|facts| facts.settling == 0) {
+            return None;
+        }
+        let settled: Vec<Facts> = facts.iter().map(Facts::settled).collect();
+        self.choose(demand, &settled)
     }
 
     /// All GPUs as placement sees them, by index.
