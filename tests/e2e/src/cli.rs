@@ -138,7 +138,8 @@ impl World {
     /// # Errors
     /// No daemon.
     pub fn gpus(&self) -> Result<Vec<GpuView>> {
-        self.json(&["gpus"])
+        let mut answer: Value = self.json(&["gpus"])?;
+        serde_json::from_value(answer["gpus"].take()).context("gpus")
     }
 
     /// The ledgers of a job.
