@@ -33,23 +33,6 @@ impl Profile {
     }
 }
 
-/// The built programs and libraries.
-#[derive(Clone, Debug)]
-pub(crate) struct Artifacts {
-    /// `aegis`.
-    pub(crate) aegis: PathBuf,
-    /// `aegisd`.
-    pub(crate) aegisd: PathBuf,
-    /// The preload library.
-    pub(crate) shim: PathBuf,
-    /// The training-like program.
-    pub(crate) workload: PathBuf,
-    /// Simulated `libcuda.so.1`.
-    pub(crate) cuda: PathBuf,
-    /// Simulated `libnvidia-ml.so.1`.
-    pub(crate) nvml: PathBuf,
-}
-
 /// Builds the shim alone; returns its path.
 ///
 /// # Errors
@@ -94,21 +77,12 @@ pub(crate) fn build_product(profile: Profile) -> Result<(PathBuf, PathBuf, PathB
 ///
 /// # Errors
 /// The build failed.
-pub(crate) fn build_all(profile: Profile) -> Result<Artifacts> {
-    let (aegis, aegisd, shim) = build_product(profile)?;
+pub(crate) fn build_all(profile: Profile) -> Result<()> {
+    build_product(profile)?;
     run(cargo()
         .current_dir(root())
         .args(["build", "--quiet", "--locked"])
         .args(["--package", "simgpu-cuda", "--package", "simgpu-nvml"])
         .args(["--package", "workloads"])
-        .args(profile.arguments()))?;
-    let bin = target().join(profile.directory());
-    Ok(Artifacts {
-        aegis,
-        aegisd,
-        shim,
-        workload: bin.join("workload"),
-        cuda: bin.join("libsimgpu_cuda.so"),
-        nvml: bin.join("libsimgpu_nvml.so"),
-    })
+        .args(profile.arguments()))
 }

@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod command;
+mod demo;
 mod install;
 mod lint;
 mod setup;
@@ -22,7 +23,8 @@ use clap::{Parser, Subcommand};
     about = "Developer commands of AEGIS",
     after_help = "Examples:\n  cargo xtask setup          check the machine, install what is missing\n  \
                   cargo xtask test           build everything and run every test\n  \
-                  cargo xtask lint           formatting, clippy, rustdoc, licences, layering, shim gates"
+                  cargo xtask lint           formatting, clippy, rustdoc, licences, layering, shim gates\n  \
+                  cargo xtask demo           two simulated GPUs shared by a dozen training jobs"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -37,6 +39,8 @@ enum Verb {
     Test(test::Options),
     /// Run every check that needs no execution
     Lint(lint::Options),
+    /// Watch AEGIS share two simulated GPUs among real processes, and compare
+    Demo(demo::Options),
     /// Build optimised binaries and copy them and the systemd unit below a prefix
     Install(install::Options),
 }
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Verb::Setup(options) => setup::run(&options),
         Verb::Test(options) => test::run(&options),
         Verb::Lint(options) => lint::run(&options),
+        Verb::Demo(options) => demo::run(&options),
         Verb::Install(options) => install::run(&options),
     };
     match result {

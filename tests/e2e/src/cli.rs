@@ -138,8 +138,8 @@ impl World {
     /// # Errors
     /// No daemon.
     pub fn gpus(&self) -> Result<Vec<GpuView>> {
-        let mut document: Value = self.json(&["gpus"])?;
-        Ok(serde_json::from_value(document["gpus"].take())?)
+        let mut answer: Value = self.json(&["gpus"])?;
+        serde_json::from_value(answer["gpus"].take()).context("gpus")
     }
 
     /// The ledgers of a job.
