@@ -96,6 +96,11 @@ fn the_placement_policy_decides_between_idle_gpus() -> Result<()> {
         let mut setup = Setup::gpus(2, 16 * GIB).key("scheduler.placement", &format!("{policy:?}"));
         setup.machine.gpus[1].memory_bytes = 24 * GIB;
         let world = World::start(setup)?;
+        e2e::until("samples of both GPUs", || {
+            let gpus = world.gpus()?;
+            let sampled = gpus.len() == 2 && gpus.iter().all(|g| g.sm_active.is_some());
+            Ok(sampled.then_some(()))
+        })?;
         let job = world.submit(&["--gpu-mem", "2GiB"], &["true"])?;
         let (view, _) = world.done(job)?;
         assert_eq!(view.attempts[0].gpus[0].0, expected, "{policy}");
