@@ -12,7 +12,8 @@ use aegis_common::id::{GpuIndex, JobId, Moment};
 use aegis_common::job::{Exit, JobState, OomFinal, Outcome, Resources};
 use aegis_common::reason::Blocker;
 use aegis_common::wire::{
-    Attempt, ErrorCode, Explanation, Failure, JobView, PROTOCOL, QueueView, Request, Response,
+    Attempt, Check, CheckState, DaemonView, ErrorCode, Explanation, Failure, JobView, PROTOCOL,
+    QueueView, Request, Response,
 };
 
 struct Daemon {
@@ -97,6 +98,7 @@ fn job(id: u64, state: JobState) -> JobView {
         floor: None,
         next_exclusive: false,
         evictions: 0,
+        refusals: Vec::new(),
         position: Some(1),
         waits_for: None,
     }
@@ -296,7 +298,7 @@ fn wait_passes_on_how_the_job_ended() {
 #[test]
 fn waiting_for_several_jobs_is_1_if_one_failed_and_66_for_an_unknown_one() {
     let daemon = Daemon::new(|request| match request {
-        Request::Status { job: id } if id == JobId(9) => refusal(ErrorCode::NotFound, 9),
+        Request::Status { job: JobId(9) } => refusal(ErrorCode::NotFound, 9),
         Request::Status { job: id } => Response::Status {
             job: Box::new(over(id.0, Outcome::Ok)),
         },
@@ -394,7 +396,7 @@ fn a_log_is_passed_on_byte_for_byte() {
     ended.attempts = vec![Attempt {
         number: 1,
         gpus: vec![],
-        started: None,
+        started: Some(Moment(0)),
         ended: None,
         exit: None,
         stopped: None,
@@ -419,4 +421,34 @@ fn a_log_is_passed_on_byte_for_byte() {
     );
     std::fs::remove_file(&log).unwrap();
     assert_eq!(daemon.run(["log", "7"]).status.code(), Some(66));
+}
+
+#[test]
+fn doctor_adds_its_own_checks_to_the_daemons() {
+    let answer = |state| {
+        move |_| {
+            Response::Doctor(DaemonView {
+                version: "test".into(),
+                pid: 1,
+                rootless: true,
+                checks: vec![Check {
+                    name: "telemetry".into(),
+                    state,
+                    detail: "\x1b".into(),
+                    hint: Some("look".into()),
+                }],
+            })
+        }
+    };
+    let daemon = Daemon::new(answer(CheckState::Degraded));
+    let output = daemon.run(["doctor"]);
+    assert_eq!(output.status.code(), Some(0), "degraded is not failed");
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("degraded  telemetry: \\x1b\n          look\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("CUDA driver library"), "{shown}");
+    let daemon = Daemon::new(answer(CheckState::Failed));
+    assert_eq!(daemon.run(["doctor"]).status.code(), Some(1));
 }

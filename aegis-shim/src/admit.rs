@@ -1,5 +1,6 @@
 //! May a request go to the driver? The fast answer compares with the lease page; the slow one asks
 //! the daemon.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::Ordering;
 

@@ -1,4 +1,5 @@
 //! From the driver's devices to lines of the ledger and of the lease page.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -52,6 +53,11 @@ pub(crate) fn of_device(state: &State, device: i32) -> Option<usize> {
 
 /// The lease on a GPU. `None`: the daemon does not manage it.
 pub(crate) fn lease(state: &State, gpu: usize) -> Option<&'static LeaseLine> {
+    state.shared.lease_line(lease_slot(state, gpu)?)
+}
+
+/// The place of a GPU's lease.
+pub(crate) fn lease_slot(state: &State, gpu: usize) -> Option<usize> {
     let uuid = &state.shared.gpu(gpu)?.uuid;
     let words = [
         uuid[0].load(Ordering::Relaxed),
@@ -62,18 +68,29 @@ pub(crate) fn lease(state: &State, gpu: usize) -> Option<&'static LeaseLine> {
     if let Some(slot) = known.load(Ordering::Relaxed).checked_sub(1) {
         let line = state.shared.lease_line(slot as usize)?;
         if is(&line.uuid, words) {
-            return Some(line);
+            return Some(slot as usize);
         }
     }
+    let slot = lease_slot_of(state, words)?;
+    known.store(slot as u32 + 1, Ordering::Relaxed);
+    Some(slot)
+}
+
+fn lease_slot_of(state: &State, words: [u64; 2]) -> Option<usize> {
     let lines = state.shared.terms()?.lines.load(Ordering::Acquire) as usize;
-    for slot in 0..lines.min(MAX_GPUS) {
-        let line = state.shared.lease_line(slot)?;
-        if is(&line.uuid, words) {
-            known.store(slot as u32 + 1, Ordering::Relaxed);
-            return Some(line);
-        }
-    }
-    None
+    (0..lines.min(MAX_GPUS)).find(|slot| {
+        let line = state.shared.lease_line(*slot);
+        line.is_some_and(|line| is(&line.uuid, words))
+    })
+}
+
+/// The place of a lease by identity, and the GPU's ledger line if the process has used it.
+pub(crate) fn by_uuid(state: &State, uuid: &GpuUuid) -> Option<(usize, Option<&'static GpuLine>)> {
+    let words = words(uuid);
+    let line = (0..MAX_GPUS)
+        .filter_map(|slot| state.shared.gpu(slot))
+        .find(|line| is(&line.uuid, words));
+    Some((lease_slot_of(state, words)?, line))
 }
 
 /// A lease line's terms at this moment.

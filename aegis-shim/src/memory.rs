@@ -1,4 +1,5 @@
 //! What every allocation and every free has in common.
+#![forbid(unsafe_code)]
 
 use aegis_common::abi::ledger::{Bypass, Kind};
 use shim_core::account::Account;
@@ -103,12 +104,11 @@ pub(crate) fn free(address: u64, call: impl FnOnce() -> i32) -> i32 {
     let status = call();
     match block {
         Some(block) if status == SUCCESS => released(state, &block),
-        Some(block) => {
-            if state.blocks.enter(address, block).is_err() {
-                released(state, &block);
-                count_bypass(state, Bypass::TableFull);
-            }
+        Some(block) if state.blocks.enter(address, block).is_err() => {
+            released(state, &block);
+            count_bypass(state, Bypass::TableFull);
         }
+        Some(_) => {}
         // A free of null is no free.
         None if address != 0 => count_bypass(state, Bypass::UnknownFree),
         None => {}

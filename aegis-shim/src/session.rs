@@ -1,4 +1,5 @@
 //! The connection to the daemon: one to register, one fresh one per request.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::Ordering;
 
@@ -13,6 +14,10 @@ use shim_core::sys::syscall::{self, EAGAIN, EINTR, Errno, MAX_DESCRIPTORS};
 use crate::sys::environment;
 use crate::sys::state::{ACTIVE, Address, FRESH, OFF, STARTING, State, state};
 
+/// How long the answer to a hello may take once the connection stands, milliseconds. Longer than
+/// [`HELLO_DEADLINE_MS`]: a daemon that listens is alive, and a job that it cannot see never shares a
+/// GPU; so on a busy machine patience once per process is worth it.
+const HELLO_PATIENCE_MS: u64 = 1000;
 /// How long a full listen queue is tried again, milliseconds.
 const CONNECT_DEADLINE_MS: u64 = 5;
 /// How long a request waits for a daemon that is being restarted, milliseconds.
@@ -72,7 +77,7 @@ fn register(state: &State) -> bool {
     if !connection.send(state, |token| Request::new(Op::Hello, token)) {
         return false;
     }
-    let Some((Some(answer), descriptors)) = connection.receive(deadline) else {
+    let Some((Some(answer), descriptors)) = connection.receive(now_ms() + HELLO_PATIENCE_MS) else {
         return false;
     };
     let [ledger, lease, ..] = descriptors;
@@ -111,27 +116,39 @@ fn read_environment(address: &mut Address) -> bool {
 }
 
 /// Asks the daemon for room for `bytes` more and waits for its final answer. No lock is held.
+///
+/// A daemon that is being restarted is given a moment, and asked again.
 pub(crate) fn grow(state: &State, gpu: GpuUuid, bytes: u64, held: u64, try_number: u32) -> Reply {
-    let started = now_ms();
-    let connection = loop {
-        match Connection::open(state, now_ms() + CONNECT_DEADLINE_MS) {
-            Ok(connection) => break connection,
-            Err(EAGAIN) => return Reply::Late,
-            Err(_) if heartbeat_is_stale(state) => return Reply::Gone,
-            Err(_) if now_ms().saturating_sub(started) < RESTART_PATIENCE_MS => {
-                syscall::sleep_ms(RESTART_PAUSE_MS);
-            }
-            Err(_) => return Reply::Gone,
-        }
-    };
-    let sent = connection.send(state, |token| Request {
+    let request = |token| Request {
         gpu,
         bytes,
         held,
         try_number,
         ..Request::new(Op::Grow, token)
-    });
-    if !sent {
+    };
+    let mut gone_since = None;
+    loop {
+        match grow_once(state, request) {
+            Reply::Gone if !heartbeat_is_stale(state) => {
+                let now = now_ms();
+                if now.saturating_sub(*gone_since.get_or_insert(now)) >= RESTART_PATIENCE_MS {
+                    return Reply::Gone;
+                }
+                syscall::sleep_ms(RESTART_PAUSE_MS);
+            }
+            reply => return reply,
+        }
+    }
+}
+
+fn grow_once(state: &State, request: impl FnOnce([u8; 32]) -> Request) -> Reply {
+    let connection = match Connection::open(state, now_ms() + CONNECT_DEADLINE_MS) {
+        Ok(connection) => connection,
+        // The queue is full: somebody listens.
+        Err(EAGAIN) => return Reply::Late,
+        Err(_) => return Reply::Gone,
+    };
+    if !connection.send(state, request) {
         return Reply::Gone;
     }
     match connection.reply(now_ms() + GROW_DEADLINE_MS as u64) {

@@ -44,6 +44,9 @@ pub struct JobView {
     pub next_exclusive: bool,
     /// Times it was stopped for others.
     pub evictions: u32,
+    /// Refused allocations in words, the last ones, newest last.
+    #[serde(default)]
+    pub refusals: Vec<String>,
     /// Place in the queue from 1 while pending.
     pub position: Option<u32>,
     /// The first obstacle in words while pending.

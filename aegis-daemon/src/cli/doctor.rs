@@ -51,7 +51,7 @@ pub(super) fn run(_: &DoctorArgs, cx: &mut Context<'_>) -> Result<u8, CliError> 
         Err(other) => return Err(other),
     };
     let mut local = vec![reachable(&answer)];
-    local.extend(local_checks::all());
+    local.extend(local_checks::all(answer.is_ok()));
     let document = Document {
         daemon: answer.as_ref().ok().cloned(),
         local,

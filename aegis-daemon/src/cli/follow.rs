@@ -19,46 +19,54 @@ pub(super) fn follow(
     mut job: JobView,
     printer: &mut Printer<'_>,
 ) -> Result<(), CliError> {
+    let last = job.attempts.iter().rfind(|attempt| has_log(attempt));
+    let mut seen = last.map_or(0, |attempt| attempt.number.saturating_sub(1));
+    let mut first = true;
     loop {
         let over = matches!(job.state, JobState::Done { .. });
-        let attempt = job.attempts.last().cloned();
-        if over {
-            if let Some(attempt) = attempt {
-                let mut file = log::open(&job, &attempt)?;
-                printer.copy(&mut file, |error| log::unreadable(&job, &attempt, error))?;
+        // One by one: a short attempt may have come and gone meanwhile.
+        let next = job
+            .attempts
+            .iter()
+            .find(|attempt| attempt.number > seen && has_log(attempt));
+        let Some(attempt) = next.cloned() else {
+            if over {
+                return Ok(());
             }
-            return Ok(());
-        }
-        let after = attempt.as_ref().map_or(0, |attempt| attempt.number);
-        client.send(&Request::WaitAttempt { job: job.id, after })?;
-        let next = match attempt {
-            None => {
-                warn(&format!(
-                    "job {} has not started yet; Ctrl-C stops the waiting, not the job",
-                    job.id
-                ));
-                answer(client)?
-            }
-            Some(attempt) => {
-                let next = until_answer(client, &job, &attempt, printer)?;
-                if matches!(next.state, JobState::Done { .. })
-                    && next.attempts.last().is_none_or(|last| last.number <= after)
-                {
-                    return Ok(());
-                }
-                next
-            }
+            warn(&format!(
+                "job {} waits for its {} attempt; Ctrl-C stops the waiting, not the job",
+                job.id,
+                if seen == 0 { "first" } else { "next" }
+            ));
+            client.send(&wait_attempt(&job, seen))?;
+            job = answer(client)?;
+            continue;
         };
-        if let Some(attempt) = next.attempts.iter().find(|attempt| attempt.number > after)
-            && after > 0
-        {
+        if !first {
             warn(&format!(
                 "--- job {}, attempt {} ---",
                 job.id, attempt.number
             ));
         }
-        job = next;
+        first = false;
+        seen = attempt.number;
+        if over || attempt.ended.is_some() {
+            let mut file = log::open(&job, &attempt)?;
+            printer.copy(&mut file, |error| log::unreadable(&job, &attempt, error))?;
+        } else {
+            client.send(&wait_attempt(&job, seen))?;
+            job = until_answer(client, &job, &attempt, printer)?;
+        }
     }
+}
+
+/// Its command was started, so its log was opened before.
+fn has_log(attempt: &Attempt) -> bool {
+    attempt.started.is_some()
+}
+
+fn wait_attempt(job: &JobView, after: u32) -> Request {
+    Request::WaitAttempt { job: job.id, after }
 }
 
 fn answer(client: &mut Client) -> Result<JobView, CliError> {
@@ -158,6 +166,7 @@ mod tests {
             .enumerate()
             .map(|(index, log)| Attempt {
                 log: ByteString::from(log.as_os_str().to_owned()),
+                ended: (over || index + 1 < logs.len()).then_some(samples::ago(0)),
                 ..samples::attempt(index as u32 + 1)
             })
             .collect();
@@ -212,6 +221,44 @@ mod tests {
         )
         .unwrap();
         assert_eq!(text(), "one\nmore\ntwo\nend\x1b[0m\n");
+    }
+
+    #[test]
+    fn an_attempt_that_came_and_went_is_not_skipped() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = ["1", "2", "3"].map(|name| dir.path().join(name));
+        for log in &logs {
+            std::fs::write(log, log.file_name().unwrap().as_encoded_bytes()).unwrap();
+        }
+        let paths = logs.clone();
+        let daemon = Daemon::answering(move |_| Response::Status {
+            job: Box::new(job(&[&paths[0], &paths[1], &paths[2]], true)),
+        });
+        let mut client = Client::connect(&daemon.socket).unwrap();
+        let (mut out, text) = captured(false);
+        let mut printer = Printer::new(&mut out, false);
+        follow(&mut client, job(&[&logs[0]], false), &mut printer).unwrap();
+        assert_eq!(text(), "123");
+    }
+
+    #[test]
+    fn an_attempt_whose_command_has_not_started_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let path = log.clone();
+        let daemon = Daemon::answering(move |request| {
+            assert!(matches!(request, Request::WaitAttempt { after: 0, .. }));
+            std::fs::write(&path, "started").unwrap();
+            Response::Status {
+                job: Box::new(job(&[&path], true)),
+            }
+        });
+        let mut client = Client::connect(&daemon.socket).unwrap();
+        let (mut out, text) = captured(false);
+        let mut starting = job(&[&log], false);
+        starting.attempts[0].started = None;
+        follow(&mut client, starting, &mut Printer::new(&mut out, false)).unwrap();
+        assert_eq!(text(), "started");
     }
 
     #[test]

@@ -32,12 +32,17 @@ fn check(name: &str, state: CheckState, detail: impl Into<String>, hint: Option<
     }
 }
 
-/// All of them. The daemon's own configuration decides where it is reachable.
-pub(super) fn all() -> Vec<Check> {
-    let rootless = paths::current_uid() != 0;
-    let (config, library) = configuration(rootless);
-    let library = library.or_else(paths::find_shim);
-    vec![config, shim(library.as_deref()), libcuda(), kernel_driver()]
+/// All that says something: which configuration and shim are in force, a daemon that answers knows
+/// better (it may have been started with others).
+pub(super) fn all(daemon_answers: bool) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if !daemon_answers {
+        let (config, library) = configuration(paths::current_uid() != 0);
+        checks.push(config);
+        checks.push(shim(library.or_else(paths::find_shim).as_deref()));
+    }
+    checks.extend([libcuda(), kernel_driver()]);
+    checks
 }
 
 fn configuration(rootless: bool) -> (Check, Option<PathBuf>) {
@@ -134,7 +139,7 @@ fn libcuda() -> Check {
         Some(place) => check(NAME, CheckState::Ok, format!("{LIBCUDA} in {place}"), None),
         None => check(
             NAME,
-            CheckState::Failed,
+            CheckState::Degraded,
             format!("{LIBCUDA} is neither in LD_LIBRARY_PATH nor known to the dynamic linker"),
             Some("install the NVIDIA driver; in a container start it with the NVIDIA runtime"),
         ),

@@ -1,8 +1,8 @@
 //! `aegis log`: print a job's output.
 //!
-//! The file is read by this process with its user's rights, never by the daemon. The bytes are
-//! passed on as they are, like cat(1) does, because progress bars and colours are wanted; but
-//! another user's log on a terminal is sanitised unless `--raw` says otherwise.
+//! The file is read by this process with its user's rights, never by the daemon. A file or pipe
+//! gets the bytes as they are; on a terminal control characters are escaped unless `--raw` says
+//! otherwise (a framework prints whatever its input contains).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -24,11 +24,10 @@ use super::out::Out;
 use super::render::sanitise::sanitise_output;
 use super::render::shell;
 use super::{Context, exit, follow, status};
-use crate::config::paths::current_uid;
 
 pub(super) const EXAMPLES: &str = "\
 Standard output and error of the job, together. Each attempt has its own log; the last one is shown.
-The bytes are printed as they are. Another user's log on a terminal has control characters escaped.
+A file or pipe gets the bytes as they are; on a terminal control characters are escaped.
 
 Examples:
   aegis log 7
@@ -48,7 +47,7 @@ pub(super) struct LogArgs {
     /// This attempt instead of the last one.
     #[arg(long, value_name = "N", conflicts_with = "follow")]
     attempt: Option<u32>,
-    /// Never escape control characters.
+    /// Do not escape control characters on a terminal: for colours and progress bars.
     #[arg(long)]
     raw: bool,
 }
@@ -73,7 +72,7 @@ pub(super) fn run(args: &LogArgs, cx: &mut Context<'_>) -> Result<u8, CliError> 
     }
     let mut client = cx.connect()?;
     let job = status::view(&mut client, args.job)?;
-    let escape = cx.out.terminal && !args.raw && job.uid != current_uid();
+    let escape = cx.out.terminal && !args.raw;
     let mut printer = Printer::new(cx.out, escape);
     if args.follow {
         follow::follow(&mut client, job, &mut printer)?;
@@ -101,7 +100,12 @@ pub(super) fn run(args: &LogArgs, cx: &mut Context<'_>) -> Result<u8, CliError> 
 fn chosen(job: &JobView, number: Option<u32>) -> Result<&Attempt, Failure> {
     let found = match number {
         Some(number) => job.attempts.iter().find(|attempt| attempt.number == number),
-        None => job.attempts.last(),
+        // An attempt that is only being started has no log yet.
+        None => job
+            .attempts
+            .iter()
+            .rfind(|attempt| attempt.started.is_some())
+            .or(job.attempts.last()),
     };
     found.ok_or_else(|| match (number, &job.state) {
         (None, JobState::Done { .. }) => failure(

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! With `--json` exactly one document goes to standard output, errors included; everything else goes
-//! to standard error. Text from users, jobs and other programs passes [`render`]'s sanitiser
+//! to standard error. Text from users, jobs and other programs passes `render`'s sanitiser
 //! before it reaches a terminal, with one documented exception: `aegis log`.
 
 mod args;

@@ -17,8 +17,8 @@ use super::user::Users;
 use super::{Context, exit, status};
 
 pub(super) const EXAMPLES: &str = "\
-With one job the exit code is the job's (see aegis help exit-codes); with several it is 0 if all ended
-well, else 1. Lines come in the order of the ids. Ctrl-C stops the waiting, not the jobs.
+The exit code is that of the first job listed that did not end well, 0 if all did (see
+aegis help exit-codes). Lines come in the order of the ids. Ctrl-C stops the waiting, not the jobs.
 
 Examples:
   aegis wait 7 && python evaluate.py
@@ -57,15 +57,11 @@ pub(super) fn run(args: &WaitArgs, cx: &mut Context<'_>) -> Result<u8, CliError>
         }
         ended.push(view);
     }
-    let code = match ended.as_slice() {
-        [one] => code(one),
-        several if several.iter().all(|job| code(job) == exit::OK) => exit::OK,
-        _ => exit::SOME_FAILED,
-    };
+    let first_failure = ended.iter().map(code).find(|code| *code != exit::OK);
     if cx.out.json {
         cx.out.document(&Document { jobs: ended })?;
     }
-    Ok(code)
+    Ok(first_failure.unwrap_or(exit::OK))
 }
 
 /// The job as it ended.

@@ -53,7 +53,7 @@ enum Until {
 
 impl Owner {
     pub(super) fn on_client(&mut self, call: ClientCall) {
-        if matches!(call.request, Request::Submit(_)) && self.is_blind() {
+        if matches!(call.request, Request::Submit(_) | Request::Gpus) && self.is_blind() {
             // What the machine has is known within moments of the start.
             self.early.push(call);
             return;

@@ -20,7 +20,7 @@ mod sample;
 mod shim;
 mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -84,13 +84,15 @@ pub struct Owner {
     /// The pace telemetry was last told; it starts as if there were a job.
     telemetry_active: bool,
     machine: Vec<GpuFound>,
-    /// Submissions that came before the first word about the GPUs.
+    /// Requests that came before the first word about the GPUs.
     early: Vec<ClientCall>,
     processes: Processes,
     /// Processes of jobs that hold GPU memory without the shim.
     uninstrumented: BTreeMap<ProcessKey, JobId>,
     /// Launch material and owner of every job that is not over.
     records: BTreeMap<JobId, JobRecord>,
+    /// Pids that NVML listed and that belonged to a job then.
+    members: BTreeSet<u32>,
     /// Refusals of live jobs in words, newest last, bounded.
     refusals: BTreeMap<JobId, Vec<String>>,
     /// What running attempts shall see as a GPU's total.

@@ -1,6 +1,6 @@
 //! From the disk and the running keepers back to a daemon's state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aegis_common::action::Action;
@@ -80,6 +80,7 @@ impl Owner {
             processes: Processes::default(),
             uninstrumented: BTreeMap::new(),
             records: BTreeMap::new(),
+            members: BTreeSet::new(),
             refusals: BTreeMap::new(),
             virtual_totals: BTreeMap::new(),
             grows: BTreeMap::new(),

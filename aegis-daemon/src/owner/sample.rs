@@ -12,6 +12,8 @@ use crate::telemetry::{GpuFound, RawSample, TelemetryEvent, attribute, process_i
 /// An unchanged account is repeated to the core at most this often, so that it knows that
 /// launches go on without the journal growing by every reading.
 const REPEAT_MS: u64 = 10_000;
+/// Pids of jobs' processes remembered before those that are gone are dropped.
+const MEMBERS_MAX: usize = 1024;
 
 /// What the core was last told about a process.
 #[derive(Debug)]
@@ -50,11 +52,13 @@ impl Owner {
         self.feed(Event::MachineFound { gpus });
     }
 
-    fn sampled(&mut self, raw: RawSample) {
+    fn sampled(&mut self, mut raw: RawSample) {
         let gpu = raw.gpu;
-        if let Some(processes) = &raw.processes {
+        if let Some(processes) = &mut raw.processes {
+            processes.retain(|(pid, _)| !self.has_departed(*pid));
+            self.note_members(processes);
             self.attributed.retain(|(_, at), _| *at != gpu);
-            for (pid, bytes) in processes {
+            for (pid, bytes) in processes.iter() {
                 let known = self.processes.iter().find(|(key, _)| key.pid == *pid);
                 if let Some((key, _)) = known {
                     self.attributed.insert((*key, gpu), *bytes);
@@ -66,6 +70,21 @@ impl Owner {
         let job_of = |pid| keepers.belongs(pid).map(|(job, _)| job);
         let sample = attribute(raw, job_of, process_info);
         self.feed(Event::Sampled { sample });
+    }
+
+    /// A process of a job in a list that was read before it ended. Without its keeper it would
+    /// pass for a stranger; what it held settles until NVML shows it free.
+    fn has_departed(&self, pid: u32) -> bool {
+        self.members.contains(&pid) && start_ticks(pid).is_err()
+    }
+
+    fn note_members(&mut self, processes: &[(u32, u64)]) {
+        if self.members.len() > MEMBERS_MAX {
+            self.members.retain(|pid| start_ticks(*pid).is_ok());
+        }
+        let pids = processes.iter().map(|(pid, _)| *pid);
+        let members = pids.filter(|pid| self.keepers.belongs(*pid).is_some());
+        self.members.extend(members);
     }
 
     /// Processes of a job that hold GPU memory without having introduced themselves.

@@ -54,11 +54,11 @@ impl Owner {
             job: view.id,
             state: view.state.clone(),
             blockers: blockers.into_iter().map(Explained::from).collect(),
-            history: self.history(view),
+            history: Self::history(view),
         }
     }
 
-    fn history(&self, view: &JobView) -> Vec<String> {
+    fn history(view: &JobView) -> Vec<String> {
         let mut history = Vec::new();
         for attempt in &view.attempts {
             let gpus = attempt
@@ -75,7 +75,7 @@ impl Owner {
                 history.push(format!("attempt {}: {why}", attempt.number));
             }
         }
-        history.extend(self.refusals.get(&view.id).into_iter().flatten().cloned());
+        history.extend(view.refusals.iter().cloned());
         history
     }
 
@@ -123,6 +123,7 @@ impl Owner {
             floor: summary.floor,
             next_exclusive: summary.next_exclusive,
             evictions: summary.evictions,
+            refusals: self.refusals.get(&record.id).cloned().unwrap_or_default(),
             position: summary.position,
             waits_for: None,
         }

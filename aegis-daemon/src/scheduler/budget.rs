@@ -23,7 +23,7 @@ impl Core {
             .filter_map(|process| process.line(hold.gpu));
         let processes = lines
             .filter(|line| line.touched)
-            .map(|line| reserve.max(line.overhead.min().unwrap_or(0)))
+            .map(|line| reserve.max(line.overhead.min(self.now).unwrap_or(0)))
             .fold(0, u64::saturating_add);
         let expected = if run.observation.observed() {
             reserve
@@ -32,7 +32,7 @@ impl Core {
         };
         processes
             .max(expected)
-            .max(hold.overhead.min().unwrap_or(0))
+            .max(hold.overhead.min(self.now).unwrap_or(0))
     }
 
     /// Budget and overhead of a resident.
@@ -79,7 +79,7 @@ impl Core {
     fn capacity(&self, gpu: &GpuState) -> Room {
         Room::from(gpu.info.memory)
             - Room::from(gpu.guard(&self.policy))
-            - Room::from(gpu.unmanaged())
+            - Room::from(gpu.unmanaged(self.now))
     }
 
     /// What one job can hold there when alone.
@@ -87,7 +87,7 @@ impl Core {
         gpu.info
             .memory
             .saturating_sub(gpu.guard(&self.policy))
-            .saturating_sub(gpu.outside())
+            .saturating_sub(gpu.outside(self.now))
             .saturating_sub(overhead)
     }
 

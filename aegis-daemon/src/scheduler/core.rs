@@ -95,9 +95,9 @@ impl Core {
             } => self.start_failed(at, *job, *attempt, error, out),
             Event::Ended { job, attempt, exit } => self.ended(at, *job, *attempt, *exit, out),
             Event::JournalState { error } => self.journal_error.clone_from(error),
-            Event::ProcessAttached { job, process } => self.attach(*job, *process, true, out),
+            Event::ProcessAttached { job, process } => self.attached(*job, *process, true, out),
             Event::ProcessUninstrumented { job, process } => {
-                self.attach(*job, *process, false, out);
+                self.attached(*job, *process, false, out);
             }
             Event::ProcessGone { job, process } => self.process_gone(*job, *process, out),
             Event::FirstLaunch { job, process } => self.first_launch(at, *job, *process, out),

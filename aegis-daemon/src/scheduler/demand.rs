@@ -50,6 +50,11 @@ impl Demand {
         }
     }
 
+    /// Bytes it needs on any GPU at least.
+    pub(super) fn least(&self) -> u64 {
+        self.budget.unwrap_or(0).saturating_add(self.overhead)
+    }
+
     /// Bytes promised on a GPU of that size before start.
     pub(super) fn budget_on(&self, memory: u64, policy: &Policy) -> u64 {
         self.budget.unwrap_or(policy.first_lease.min(memory / 8))

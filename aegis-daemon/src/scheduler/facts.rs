@@ -93,7 +93,7 @@ impl Core {
             settling: gpu.settling,
             over: u64::try_from(-self.room(gpu)).unwrap_or(0),
             promised: self.promised(gpu),
-            unmanaged: gpu.unmanaged(),
+            unmanaged: gpu.unmanaged(self.now),
             guard: gpu.guard(&self.policy),
             reserved: self.reserved(index),
             at,

@@ -1,19 +1,18 @@
 //! Requests no GPU of this machine can ever serve.
 
+use std::fmt;
+
 use aegis_common::job::Resources;
 use aegis_common::reason::bytes;
-use thiserror::Error;
 
 use super::core::Core;
 
 /// Why a submission is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Infeasible {
     /// `--gpus 0`.
-    #[error("--gpus 0: a job needs at least one GPU")]
     NoGpus,
     /// More GPUs than there are.
-    #[error("--gpus {need}: this machine has {have}")]
     TooManyGpus {
         /// GPUs asked for.
         need: u32,
@@ -21,11 +20,6 @@ pub enum Infeasible {
         have: u32,
     },
     /// More memory than as many GPUs have.
-    #[error(
-        "--gpu-mem {}: {gpus} GPU(s) of this machine can give one job at most {} each",
-        bytes(*.need),
-        bytes(*.have)
-    )]
     TooMuchMemory {
         /// Bytes asked for on each GPU.
         need: u64,
@@ -35,6 +29,25 @@ pub enum Infeasible {
         gpus: u32,
     },
 }
+
+impl fmt::Display for Infeasible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGpus => f.write_str("--gpus 0: a job needs at least one GPU"),
+            Self::TooManyGpus { need, have } => {
+                write!(f, "--gpus {need}: this machine has {have}")
+            }
+            Self::TooMuchMemory { need, have, gpus } => write!(
+                f,
+                "--gpu-mem {}: {gpus} GPU(s) of this machine can give one job at most {} each",
+                bytes(*need),
+                bytes(*have)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Infeasible {}
 
 impl Core {
     /// Whether the machine could run the job with all its GPUs idle. Lost GPUs count: they may

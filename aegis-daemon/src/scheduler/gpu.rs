@@ -85,12 +85,16 @@ impl GpuState {
         policy: &Policy,
     ) {
         self.sampled = true;
-        self.foreign.clone_from(&sample.foreign);
+        // A sample without activity may not know who is there: foreign processes stay assumed.
+        if sample.sm_active.is_some() || !sample.foreign.is_empty() || self.info.tier == Tier::None
+        {
+            self.foreign.clone_from(&sample.foreign);
+        }
         self.job_bytes.clone_from(&sample.jobs);
         if let Some(used) = sample.used {
             let explained = attributed.saturating_add(self.foreign_bytes());
             let rest = used.saturating_sub(explained);
-            let usual = self.unattributed.min().unwrap_or(0);
+            let usual = self.unattributed.min(at).unwrap_or(0);
             self.settling = self.settling.min(rest.saturating_sub(usual));
             self.unattributed.push(at, rest - self.settling);
             self.used = Some(used);
@@ -112,15 +116,15 @@ impl GpuState {
     }
 
     /// Bytes used outside AEGIS for good: foreign processes and the driver.
-    pub(super) fn outside(&self) -> u64 {
+    pub(super) fn outside(&self, now: Moment) -> u64 {
         self.foreign_bytes()
-            .saturating_add(self.unattributed.min().unwrap_or(0))
+            .saturating_add(self.unattributed.min(now).unwrap_or(0))
     }
 
     /// Bytes that no resident accounts for: [`Self::outside`], and what departed jobs held until
     /// NVML shows it free.
-    pub(super) fn unmanaged(&self) -> u64 {
-        self.outside().saturating_add(self.settling)
+    pub(super) fn unmanaged(&self, now: Moment) -> u64 {
+        self.outside(now).saturating_add(self.settling)
     }
 
     /// Bytes kept free.

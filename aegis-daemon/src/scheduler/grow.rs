@@ -207,10 +207,14 @@ impl Core {
                 self.grant(ask.since, ask, grant, out);
             }
             Ok(_) => {
-                let room = self.gpus.get(&ask.gpu).map_or(0, |gpu| self.room(gpu));
+                // There may be room, but this job would take it from everybody's growth.
+                let left = self.job_and_run(ask.job).and_then(|(_, run)| {
+                    let hold = run.hold(ask.gpu)?;
+                    Some(hold.budget.saturating_sub(run.committed(ask.gpu)))
+                });
                 let denial = Denial::NoRoom {
                     request: ask.bytes,
-                    available: u64::try_from(room).unwrap_or(0),
+                    available: left.unwrap_or(0),
                 };
                 deny(ask, denial, out);
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   event --> core::step
-//!               lifecycle   submit, cancel, start, end; recover (OOM ladder)
+//!               lifecycle   submit, cancel, start; ending: retry or finish; recover: OOM ladder
 //!               process     attach, launch, usage; gpu samples
 //!               grow        sub-leases: grant | wait | deny; evict
 //!             then, whatever the event
@@ -14,13 +14,14 @@
 //!               wake        the next moment anything is due
 //! ```
 //!
-//! A job starts on a GPU if and only if [`obstacle`] finds nothing, and [`Core::explain`] lists
+//! A job starts on a GPU if and only if `obstacle` finds nothing, and [`Core::explain`] lists
 //! what it finds: a decision and its explanation cannot differ.
 #![forbid(unsafe_code)]
 
 mod budget;
 mod core;
 mod demand;
+mod ending;
 mod evict;
 mod explain;
 mod facts;

@@ -7,6 +7,7 @@ use aegis_common::action::Action;
 use aegis_common::id::{GpuIndex, JobId, Moment};
 use aegis_common::policy::{Placement, Policy};
 
+use super::budget::Room;
 use super::core::Core;
 use super::demand::Demand;
 use super::facts::Facts;
@@ -29,31 +30,39 @@ impl Core {
         }
         let mut claimed: Vec<GpuIndex> = Vec::new();
         let mut facts = self.all_facts(at);
+        let mut most = self.most_room(&facts);
         let mut hopeless: BTreeSet<Demand> = BTreeSet::new();
         for id in self.queue.order() {
-            let is_open = |facts: &Facts| open(&facts.settled(), &self.policy);
-            if !facts.iter().any(is_open) {
-                break;
-            }
+            let Some(room) = most else { break };
             let Some(demand) = self.demand(id) else {
                 continue;
             };
-            if hopeless.contains(&demand) {
+            if Room::from(demand.least()) > room || hopeless.contains(&demand) {
                 continue;
             }
             if let Some(gpus) = self.choose(&demand, &facts) {
                 self.start(at, id, &demand, gpus, out);
                 facts = self.all_facts(at);
-            } else {
-                if let Some(gpus) = self.choose_settled(&demand, &facts) {
-                    claimed.extend(gpus);
-                    claimants.push(id);
-                }
+            } else if let Some(gpus) = self.choose_settled(&demand, &facts) {
+                claimed.extend(gpus);
+                claimants.push(id);
                 hopeless.insert(demand);
+            } else {
+                hopeless.insert(demand);
+                continue;
             }
             facts.retain(|facts| !claimed.contains(&facts.gpu));
+            most = self.most_room(&facts);
         }
         claimants
+    }
+
+    /// The most room, once samples show departed jobs' memory free, on a GPU that is not closed to
+    /// everybody; `None` if all are.
+    fn most_room(&self, facts: &[Facts]) -> Option<Room> {
+        let settled = facts.iter().map(Facts::settled);
+        let open = settled.filter(|facts| open(facts, &self.policy));
+        open.map(|facts| facts.room).max()
     }
 
     /// The GPUs a job will take once samples show departed jobs' memory free.

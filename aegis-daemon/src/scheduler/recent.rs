@@ -10,34 +10,38 @@ use serde::{Deserialize, Serialize};
 /// hold a consistent one.
 const WINDOW_MS: u64 = 2_000;
 
-/// The minimum of the measurements of the last two seconds: filters the transients that arise when
-/// figures read at different moments are subtracted from each other.
+/// The minimum of the figures that stood at some time within the last two seconds: filters the
+/// transients that arise when figures read at different moments are subtracted from each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecentMin {
-    /// Ascending in both moment and value, so the front is the minimum.
+    /// Figures and when each was last known to stand; ascending in both.
     entries: VecDeque<(Moment, u64)>,
 }
 
 impl RecentMin {
-    /// Takes a measurement.
+    /// Takes a measurement. The one before stood until now.
     pub(super) fn push(&mut self, at: Moment, value: u64) {
+        if let Some((until, _)) = self.entries.back_mut() {
+            *until = at;
+        }
         while self.entries.back().is_some_and(|&(_, last)| last >= value) {
             self.entries.pop_back();
         }
         self.entries.push_back((at, value));
-        while self
-            .entries
-            .front()
-            .is_some_and(|&(taken, _)| at.millis_since(taken) > WINDOW_MS)
-        {
+        while self.entries.len() > 1 && self.entries.front().is_some_and(|e| old(e, at)) {
             self.entries.pop_front();
         }
     }
 
-    /// The minimum; `None` before the first measurement.
-    pub(super) fn min(&self) -> Option<u64> {
-        self.entries.front().map(|&(_, value)| value)
+    /// The minimum at `now`; `None` before the first measurement.
+    pub(super) fn min(&self, now: Moment) -> Option<u64> {
+        let recent = self.entries.iter().find(|entry| !old(entry, now));
+        recent.or(self.entries.back()).map(|&(_, value)| value)
     }
+}
+
+fn old(&(until, _): &(Moment, u64), now: Moment) -> bool {
+    now.millis_since(until) > WINDOW_MS
 }
 
 #[cfg(test)]
@@ -49,11 +53,13 @@ mod tests {
     fn a_spike_is_ignored_and_a_lasting_rise_is_not() {
         let mut recent = RecentMin::default();
         recent.push(Moment(0), 5);
-        recent.push(Moment(1_000), 50);
-        assert_eq!(recent.min(), Some(5));
-        recent.push(Moment(2_500), 40);
-        assert_eq!(recent.min(), Some(40));
-        recent.push(Moment(2_600), 3);
-        assert_eq!(recent.min(), Some(3));
+        // The 5 stood until now, however long ago it was measured.
+        recent.push(Moment(9_000), 50);
+        assert_eq!(recent.min(Moment(11_000)), Some(5));
+        assert_eq!(recent.min(Moment(11_001)), Some(50));
+        recent.push(Moment(11_500), 40);
+        assert_eq!(recent.min(Moment(11_500)), Some(40));
+        recent.push(Moment(11_600), 3);
+        assert_eq!(recent.min(Moment(11_600)), Some(3));
     }
 }

@@ -9,7 +9,23 @@ use super::core::Core;
 use super::process::Process;
 
 impl Core {
-    /// A process introduced itself, or was found without having done so.
+    /// A process introduced itself, or was found without having done so. One that executed another
+    /// program comes again after it went.
+    pub(super) fn attached(
+        &mut self,
+        id: JobId,
+        key: ProcessKey,
+        instrumented: bool,
+        out: &mut Vec<Action>,
+    ) {
+        let run = self.jobs.get_mut(&id).and_then(|job| job.run.as_mut());
+        if let Some(run) = run {
+            run.gone.remove(&key);
+        }
+        self.attach(id, key, instrumented, out);
+    }
+
+    /// Makes sure that a process is known, unless it is gone.
     pub(super) fn attach(
         &mut self,
         id: JobId,

@@ -3,6 +3,7 @@
 //! A request is *reserved* (raises `inflight`), then either *committed* (moves to `used`) or
 //! *withdrawn*. `used` rises before `inflight` falls, so their sum never understates what the
 //! process may hold, whenever the daemon looks.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::Ordering;
 
@@ -74,15 +75,20 @@ impl Account<'_> {
     }
 }
 
-/// The launches that decide whether a process went on after a refusal: kernels, graphs and host
-/// functions of all lines. Copies and memsets happen while an error is being reported.
+/// All that the process launched, of all kinds and on all lines: what
+/// [`GpuLine::launches_at_refusal`] keeps, and what a reader compares it with.
 pub fn launches<'a>(lines: impl Iterator<Item = &'a LaunchLine>) -> u64 {
     lines
-        .map(|line| {
-            line.kernels
-                .load(Ordering::Relaxed)
-                .wrapping_add(line.graphs.load(Ordering::Relaxed))
-                .wrapping_add(line.host_functions.load(Ordering::Relaxed))
+        .flat_map(|line| {
+            [
+                &line.kernels,
+                &line.graphs,
+                &line.copies,
+                &line.memsets,
+                &line.host_functions,
+            ]
         })
-        .fold(0, u64::wrapping_add)
+        .fold(0, |sum, count| {
+            sum.wrapping_add(count.load(Ordering::Relaxed))
+        })
 }

@@ -2,6 +2,7 @@
 //!
 //! The driver tells an array's size only for sparse and deferred ones, so it is computed: elements
 //! times their bytes. Padding that the driver adds shows in NVML and not here.
+#![forbid(unsafe_code)]
 
 /// What an array consists of. A dimension of 0 is absent.
 #[derive(Clone, Copy, Debug)]

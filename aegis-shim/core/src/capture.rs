@@ -1,4 +1,5 @@
 //! Which streams are being captured into a graph, anywhere in the process.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,5 +1,6 @@
 //! Which GPU a context is on, remembered so that an allocation asks the driver one question, not
 //! two.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -2,6 +2,7 @@
 //!
 //! A framework that is refused memory frees its caches and asks again, so one real shortage shows
 //! as two or three refusals: an *episode*. It is over when a request of at least its size succeeds.
+#![forbid(unsafe_code)]
 
 use core::sync::atomic::Ordering;
 

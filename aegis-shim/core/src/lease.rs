@@ -1,4 +1,5 @@
 //! Whether a request may go to the driver.
+#![forbid(unsafe_code)]
 
 use aegis_common::abi::lease::{FLAG_HELD, FLAG_OLDEST, LEASE_BINDS_NS, UNLIMITED};
 use aegis_common::abi::ledger::Bypass;
@@ -62,6 +63,10 @@ pub const fn decide(reply: Reply, flags: u32, now_ns: u64, heartbeat_ns: u64) ->
             Decision::Pass(Bypass::DaemonGone)
         }
         Reply::Verdict(Verdict::Denied) => Decision::Deny,
+        // A daemon that has not lived for so long is gone, even if its socket still takes requests.
+        _ if now_ns.saturating_sub(heartbeat_ns) > LEASE_BINDS_NS => {
+            Decision::Pass(Bypass::DaemonGone)
+        }
         // `Wait` is no final answer: the daemon let its own deadline pass.
         Reply::Late | Reply::Verdict(Verdict::Wait) => {
             if flags & FLAG_OLDEST != 0 {
@@ -70,13 +75,7 @@ pub const fn decide(reply: Reply, flags: u32, now_ns: u64, heartbeat_ns: u64) ->
                 Decision::Deny
             }
         }
-        Reply::Gone | Reply::NotAsked => {
-            if now_ns.saturating_sub(heartbeat_ns) > LEASE_BINDS_NS {
-                Decision::Pass(Bypass::DaemonGone)
-            } else {
-                Decision::Deny
-            }
-        }
+        Reply::Gone | Reply::NotAsked => Decision::Deny,
     }
 }
 
@@ -154,6 +153,8 @@ mod tests {
             ),
             (Reply::Late, held, ALIVE, Decision::Deny),
             (Reply::Late, oldest, ALIVE, Decision::Pass(OldestPassed)),
+            (Reply::Late, held, STALE, Decision::Pass(DaemonGone)),
+            (Reply::Late, oldest, STALE, Decision::Pass(DaemonGone)),
             (Reply::Gone, held, ALIVE, Decision::Deny),
             (Reply::Gone, oldest, ALIVE, Decision::Deny),
             (Reply::Gone, held, STALE, Decision::Pass(DaemonGone)),

@@ -15,3 +15,4 @@ pub mod names;
 pub mod physical;
 pub mod sys;
 pub mod table;
+pub mod uuid;

@@ -1,4 +1,5 @@
 //! Finding a hook: by exact symbol name, or by what `cuGetProcAddress` was asked for.
+#![forbid(unsafe_code)]
 
 use core::cmp::Ordering;
 
@@ -75,6 +76,12 @@ const fn less(left: &str, right: &str) -> bool {
 #[must_use]
 pub const fn is_driver_name(name: &[u8]) -> bool {
     matches!(name, [b'c', b'u', letter, ..] if letter.is_ascii_uppercase())
+}
+
+/// Whether a name looks like a function of NVML.
+#[must_use]
+pub const fn is_management_name(name: &[u8]) -> bool {
+    matches!(name, [b'n', b'v', b'm', b'l', letter, ..] if letter.is_ascii_uppercase())
 }
 
 /// The hook whose signature `cuGetProcAddress(name, version, flags)` promises, for pointers that
@@ -181,6 +188,9 @@ mod tests {
     #[test]
     fn driver_names_have_a_capital_third_letter() {
         assert!(is_driver_name(b"cuInit"));
+        assert!(is_management_name(b"nvmlInit_v2"));
+        assert!(!is_management_name(b"nvml"));
+        assert!(!is_management_name(b"nvtxMark"));
         for name in [
             "cu",
             "cublasCreate",

@@ -4,8 +4,10 @@ use aegis_common::abi::ledger::{Bypass, Kind};
 
 use super::driver;
 use crate::admit::count_bypass;
+use crate::gpus::Place;
 use crate::memory::{Request, allocate, free, here};
 use crate::session::active;
+use crate::sys::state::State;
 
 /// Pitches are a multiple of at least this; only for the estimate before the driver tells.
 const PITCH_BYTES: u64 = 512;
@@ -124,6 +126,18 @@ fn captured(stream: u64, per_thread: bool) -> bool {
     captured
 }
 
+/// A pool's GPU, which need not be the current one.
+fn in_pool(state: &State, pool: u64) -> Option<Place> {
+    let here = here(state);
+    match state.pools.gpu(pool) {
+        Some(gpu) => Some(Place {
+            gpu,
+            context: here.map_or(0, |here| here.context),
+        }),
+        None => here,
+    }
+}
+
 macro_rules! stream_ordered {
     ($allocate:ident, $from_pool:ident, $free:ident, $per_thread:literal) => {
         pub(super) unsafe fn $allocate(
@@ -161,8 +175,9 @@ macro_rules! stream_ordered {
                 kind: Kind::Pool,
                 bytes: Some(bytes as u64),
             };
+            let place = |state: &State| in_pool(state, pool);
             // SAFETY: after a success the driver has written the address.
-            allocate(&request, here, call, || unsafe { (*out, bytes as u64) })
+            allocate(&request, place, call, || unsafe { (*out, bytes as u64) })
         }
 
         pub(super) unsafe fn $free(

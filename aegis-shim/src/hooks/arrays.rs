@@ -114,9 +114,10 @@ fn create(bytes: Option<u64>, out: *mut u64, call: impl FnOnce() -> i32) -> i32 
         kind: Kind::Array,
         bytes,
     };
-    // SAFETY: after a success the driver has written the handle.
     allocate(&request, here, call, || {
-        (unsafe { *out }, bytes.unwrap_or(0))
+        // SAFETY: after a success the driver has written the handle.
+        let handle = unsafe { *out };
+        (handle, bytes.unwrap_or(0))
     })
 }
 

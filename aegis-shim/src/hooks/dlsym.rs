@@ -70,11 +70,13 @@ unsafe extern "C" fn decide(handle: usize, name: *const c_char, caller: usize) -
     }
     // SAFETY: not null, so a C string by the contract of dlsym.
     let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
-    if !names::is_driver_name(bytes) {
+    if !names::is_driver_name(bytes) && !names::is_management_name(bytes) {
         return forward;
     }
     let Some(hook) = table::find(bytes) else {
-        crate::note_unknown_lookup();
+        if names::is_driver_name(bytes) {
+            crate::note_unknown_lookup();
+        }
         return forward;
     };
     // SAFETY: not null, as above.
@@ -93,7 +95,7 @@ unsafe extern "C" fn decide(handle: usize, name: *const c_char, caller: usize) -
             found => found,
         }
     };
-    let value = if crate::enabled() && real::in_driver(found) && real::known(hook) == found {
+    let value = if crate::enabled() && real::is_behind(hook, found) {
         table::address(hook)
     } else {
         found

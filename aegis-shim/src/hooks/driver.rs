@@ -21,7 +21,7 @@ impl Function {
     }
 
     fn get(&self) -> Option<usize> {
-        if self.0.load(Ordering::Relaxed) == 0 {
+        if self.0.load(Ordering::Relaxed) == 0 && !real::is_learned() {
             real::learn();
         }
         Some(self.0.load(Ordering::Relaxed)).filter(|address| *address != 0)

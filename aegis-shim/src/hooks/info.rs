@@ -6,6 +6,8 @@
 
 use core::sync::atomic::Ordering;
 
+use aegis_common::abi::ledger::GpuLine;
+use aegis_common::abi::{GpuUuid, MAX_GPUS};
 use shim_core::account::Account;
 
 use super::driver::SUCCESS;
@@ -93,9 +95,10 @@ pub(super) unsafe fn total_32(
     status
 }
 
-struct View {
-    free: u64,
-    total: u64,
+/// What is shown of a GPU instead of its real memory.
+pub(super) struct View {
+    pub(super) free: u64,
+    pub(super) total: u64,
 }
 
 fn view_here() -> Option<View> {
@@ -105,12 +108,22 @@ fn view_here() -> Option<View> {
         return None;
     }
     let gpu = gpus::current(state)?.gpu;
-    let total = shown_total(state, gpu)?;
-    let used = Account(state.shared.gpu(gpu)?).used();
-    Some(View {
+    let total = shown_total(state, gpus::lease_slot(state, gpu)?)?;
+    Some(view(total, state.shared.gpu(gpu)))
+}
+
+/// The view of a GPU with that identity.
+pub(super) fn view_of(state: &State, uuid: &GpuUuid) -> Option<View> {
+    let (slot, line) = gpus::by_uuid(state, uuid)?;
+    Some(view(shown_total(state, slot)?, line))
+}
+
+fn view(total: u64, line: Option<&GpuLine>) -> View {
+    let used = line.map_or(0, |line| Account(line).used());
+    View {
         free: total.saturating_sub(used),
         total,
-    })
+    }
 }
 
 fn total_of(device: i32) -> Option<u64> {
@@ -118,29 +131,30 @@ fn total_of(device: i32) -> Option<u64> {
     if !virtualised(state) {
         return None;
     }
-    shown_total(state, gpus::of_device(state, device)?)
+    let gpu = gpus::of_device(state, device)?;
+    shown_total(state, gpus::lease_slot(state, gpu)?)
 }
 
-fn virtualised(state: &State) -> bool {
+/// Whether a total is declared for any GPU.
+pub(super) fn virtualised(state: &State) -> bool {
     let lines = state
         .shared
         .terms()
         .map_or(0, |terms| terms.lines.load(Ordering::Acquire));
-    (0..lines as usize)
+    (0..(lines as usize).min(MAX_GPUS))
         .filter_map(|slot| state.shared.lease_line(slot))
         .any(|line| line.virtual_total.load(Ordering::Relaxed) != 0)
 }
 
-/// The declared total of a GPU as it was at the first look; `None` if there was none.
-fn shown_total(state: &State, gpu: usize) -> Option<u64> {
+/// The declared total of a lease as it was at the first look; `None` if there was none.
+fn shown_total(state: &State, lease_slot: usize) -> Option<u64> {
     /// Stands for "the real total".
     const REAL: u64 = u64::MAX;
-    let shown = state.shown_total.get(gpu)?;
+    let shown = state.shown_total.get(lease_slot)?;
     let mut total = shown.load(Ordering::Relaxed);
     if total == 0 {
-        let declared = gpus::lease(state, gpu)?
-            .virtual_total
-            .load(Ordering::Relaxed);
+        let line = state.shared.lease_line(lease_slot)?;
+        let declared = line.virtual_total.load(Ordering::Relaxed);
         let first = if declared == 0 { REAL } else { declared };
         total = match shown.compare_exchange(0, first, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => first,

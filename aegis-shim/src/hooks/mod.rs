@@ -9,6 +9,8 @@ pub(crate) mod driver;
 mod info;
 mod launch;
 mod macros;
+mod nvml;
+mod pools;
 mod proc_address;
 pub(crate) mod real;
 pub(crate) mod table;

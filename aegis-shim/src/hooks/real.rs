@@ -1,5 +1,6 @@
 //! The driver's own functions behind the hooks.
 
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::table::{HOOKS, SYMBOLS, address};
@@ -7,13 +8,41 @@ use super::{dlsym, driver};
 use crate::sys::elf::{Object, object_named};
 
 /// `CUDA_ERROR_NO_DEVICE`: what a hook answers when there is no driver at all (a weak reference
-/// that the application would have found null).
+/// that the application would have found null). NVML has no such number, so there it is an unknown
+/// error.
 pub(crate) const NO_DEVICE: i32 = 100;
 
 /// The driver's function of each hook; 0 until it is known. Read by the launch hooks in assembly.
 pub(crate) static REALS: [AtomicUsize; HOOKS] = [const { AtomicUsize::new(0) }; HOOKS];
-static START: AtomicUsize = AtomicUsize::new(0);
-static END: AtomicUsize = AtomicUsize::new(0);
+
+/// A library whose functions are hooked.
+struct Library {
+    soname: &'static CStr,
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+impl Library {
+    const fn new(soname: &'static CStr) -> Self {
+        Self {
+            soname,
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+        }
+    }
+
+    fn holds(&self, address: usize) -> bool {
+        let start = self.start.load(Ordering::Acquire);
+        (start..self.end.load(Ordering::Acquire)).contains(&address)
+    }
+
+    fn has(&self, symbol: &CStr) -> bool {
+        symbol.to_bytes().starts_with(b"nvml") == core::ptr::eq(self, &raw const NVML)
+    }
+}
+
+static CUDA: Library = Library::new(c"libcuda.so.1");
+static NVML: Library = Library::new(c"libnvidia-ml.so.1");
 
 /// What a call to an exported hook must reach.
 #[derive(Clone, Copy)]
@@ -27,15 +56,28 @@ pub(crate) enum Target {
 }
 
 /// The loaded driver, if there is one. Never loads it.
-pub(crate) fn driver() -> Option<Object> {
-    object_named(c"libcuda.so.1")
+pub(super) fn driver() -> Option<Object> {
+    object_named(CUDA.soname)
 }
 
-/// Whether an address lies in the driver whose functions are behind the hooks.
-pub(crate) fn in_driver(address: usize) -> bool {
-    let known = || (START.load(Ordering::Acquire)..END.load(Ordering::Acquire)).contains(&address);
-    // The driver may have been loaded, or unloaded and loaded elsewhere, since the last look.
-    known() || (learn() && known())
+/// The loaded NVML, if there is one. Never loads it.
+pub(super) fn nvml() -> Option<Object> {
+    object_named(NVML.soname)
+}
+
+/// Whether `address` is the function behind a hook, in the library that the hook is meant for.
+pub(crate) fn is_behind(hook: usize, address: usize) -> bool {
+    let Some(library) = library_of(hook) else {
+        return false;
+    };
+    // The library may have been loaded, or unloaded and loaded elsewhere, since the last look.
+    let known = library.holds(address) || (learn_from(library) && library.holds(address));
+    known && self::known(hook) == address
+}
+
+fn library_of(hook: usize) -> Option<&'static Library> {
+    let symbol = SYMBOLS.get(hook)?;
+    Some(if NVML.has(symbol) { &NVML } else { &CUDA })
 }
 
 /// The target of a hook.
@@ -63,7 +105,7 @@ pub(crate) fn note(hook: usize, function: usize) {
 
 #[cold]
 fn find_slowly(hook: usize) -> Target {
-    if learn() {
+    if library_of(hook).is_some_and(learn_from) {
         let real = known(hook);
         if real != 0 {
             return Target::Driver(real);
@@ -81,14 +123,33 @@ fn find_slowly(hook: usize) -> Target {
 
 /// Reads the driver's symbols. `false`: no driver is loaded.
 #[cold]
-pub(crate) fn learn() -> bool {
-    let Some(object) = driver() else { return false };
+pub(super) fn learn() -> bool {
+    learn_from(&CUDA)
+}
+
+/// Whether the driver's symbols have been read.
+pub(super) fn is_learned() -> bool {
+    CUDA.start.load(Ordering::Acquire) != 0
+}
+
+fn learn_from(library: &'static Library) -> bool {
+    let Some(object) = object_named(library.soname) else {
+        return false;
+    };
     let (start, end) = object.range();
+    // What was noted about functions that are not exported holds as long as the library stays.
+    let moved = library.start.load(Ordering::Acquire) != start;
     for (real, symbol) in REALS.iter().zip(SYMBOLS) {
-        real.store(object.function(symbol).unwrap_or(0), Ordering::Relaxed);
+        match object.function(symbol) {
+            Some(function) if library.has(symbol) => real.store(function, Ordering::Relaxed),
+            None if library.has(symbol) && moved => real.store(0, Ordering::Relaxed),
+            _ => {}
+        }
     }
-    driver::learn(&object);
-    START.store(start, Ordering::Release);
-    END.store(end, Ordering::Release);
+    if core::ptr::eq(library, &raw const CUDA) {
+        driver::learn(&object);
+    }
+    library.start.store(start, Ordering::Release);
+    library.end.store(end, Ordering::Release);
     true
 }

@@ -10,7 +10,7 @@ use aegis_common::abi::ledger::LaunchLine;
 use shim_core::names::{Names, Route};
 
 use super::macros::hook_table;
-use super::{alloc, arrays, capture, context, info, launch, proc_address, real, vmm};
+use super::{alloc, arrays, capture, context, info, launch, nvml, pools, proc_address, real, vmm};
 
 /// `CUresult`.
 pub(crate) type CuResult = i32;
@@ -74,6 +74,14 @@ hook_table! {
         (out: *mut u64, bytes: usize, pool: u64, stream: u64) => alloc::from_pool_per_thread;
     call cuMemFreeAsync_ptsz [cuMemFreeAsync 11020 per_thread]
         (address: u64, stream: u64) => alloc::free_ordered_per_thread;
+    call cuMemPoolCreate [cuMemPoolCreate 11020 legacy]
+        (out: *mut u64, properties: *const vmm::Properties) => pools::create;
+    call cuMemPoolDestroy [cuMemPoolDestroy 11020 legacy]
+        (pool: u64) => pools::destroy;
+    call cuDeviceGetDefaultMemPool [cuDeviceGetDefaultMemPool 11020 legacy]
+        (out: *mut u64, device: i32) => pools::of_device;
+    call cuDeviceGetMemPool [cuDeviceGetMemPool 11020 legacy]
+        (out: *mut u64, device: i32) => pools::of_device;
 
     // Physical memory.
     call cuMemCreate [cuMemCreate 10020 legacy]
@@ -112,6 +120,10 @@ hook_table! {
         (bytes: *mut u32, device: i32) => info::total_32;
     call cuDeviceTotalMem_v2 [cuDeviceTotalMem 3020 legacy]
         (bytes: *mut usize, device: i32) => info::total;
+    call nvmlDeviceGetMemoryInfo [nvmlDeviceGetMemoryInfo 0 legacy]
+        (device: u64, memory: *mut nvml::Memory) => nvml::memory_info;
+    call nvmlDeviceGetMemoryInfo_v2 [nvmlDeviceGetMemoryInfo 0 legacy]
+        (device: u64, memory: *mut nvml::MemoryV2) => nvml::memory_info_v2;
 
     // Captures.
     call cuStreamBeginCapture [cuStreamBeginCapture 10000 legacy]

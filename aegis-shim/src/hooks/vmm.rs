@@ -8,7 +8,7 @@ use crate::memory::{Request, allocate_into, released};
 use crate::session::active;
 use crate::sys::thread::Depth;
 
-/// The beginning of `CUmemAllocationProp`.
+/// The beginning of `CUmemAllocationProp` and of `CUmemPoolProps`.
 #[repr(C)]
 pub(super) struct Properties {
     kind: i32,
@@ -20,6 +20,13 @@ pub(super) struct Properties {
 /// `CU_MEM_LOCATION_TYPE_DEVICE`; the others are host memory.
 const ON_DEVICE: i32 = 1;
 
+impl Properties {
+    /// The device, if it is not host memory.
+    pub(super) fn device(&self) -> Option<i32> {
+        (self.location_kind == ON_DEVICE).then_some(self.location)
+    }
+}
+
 pub(super) unsafe fn create(
     real: unsafe extern "C" fn(*mut u64, usize, *const Properties, u64) -> i32,
     out: *mut u64,
@@ -30,9 +37,8 @@ pub(super) unsafe fn create(
     // SAFETY: the application's own arguments.
     let call = || unsafe { real(out, bytes, properties, flags) };
     // SAFETY: null or the application's structure.
-    let device = match unsafe { properties.as_ref() } {
-        Some(properties) if properties.location_kind == ON_DEVICE => properties.location,
-        _ => return call(),
+    let Some(device) = unsafe { properties.as_ref() }.and_then(Properties::device) else {
+        return call();
     };
     let request = Request {
         kind: Kind::Vmm,

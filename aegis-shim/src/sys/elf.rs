@@ -121,7 +121,7 @@ impl Object {
         let mut dynamic: *const Dynamic = core::ptr::null();
         for index in 0..usize::from(info.header_count) {
             // SAFETY: the loader vouches for `header_count` headers.
-            let header = unsafe { &*info.headers.add(index) };
+            let header = unsafe { item(info.headers, index) };
             let address = info.base.wrapping_add(header.address as usize);
             match header.kind {
                 PT_LOAD => {
@@ -202,14 +202,17 @@ impl Object {
         let mut found = None;
         self.each_candidate(name, |index| {
             // SAFETY: the hash table names existing symbols.
-            let symbol = unsafe { &*self.symbols.add(index) };
+            let symbol = unsafe { item(self.symbols, index) };
             if !self.defines(symbol, name) {
                 return false;
             }
             let address = self.base.wrapping_add(symbol.value as usize);
-            // SAFETY: there is one version per symbol.
-            if !self.versions.is_null() && unsafe { *self.versions.add(index) } & VERSYM_HIDDEN != 0
-            {
+            let hidden = !self.versions.is_null() && {
+                // SAFETY: there is one version per symbol.
+                let version = unsafe { item(self.versions, index) };
+                version & VERSYM_HIDDEN != 0
+            };
+            if hidden {
                 other = Some(address);
                 return false;
             }
@@ -223,7 +226,7 @@ impl Object {
     pub(crate) fn exports(&self, address: usize) -> bool {
         (0..self.symbol_count()).any(|index| {
             // SAFETY: below the number of symbols.
-            let symbol = unsafe { &*self.symbols.add(index) };
+            let symbol = unsafe { item(self.symbols, index) };
             symbol.section != 0 && self.base.wrapping_add(symbol.value as usize) == address
         })
     }
@@ -249,10 +252,10 @@ impl Object {
                 return;
             }
             // SAFETY: the index is below the number of buckets.
-            let mut index = unsafe { *buckets.add(wanted as usize % bucket_count) } as usize;
+            let mut index = *unsafe { item(buckets, wanted as usize % bucket_count) } as usize;
             while index >= first {
                 // SAFETY: a chain has an entry for each hashed symbol and ends with a set low bit.
-                let hash = unsafe { *chain.add(index - first) };
+                let hash = *unsafe { item(chain, index - first) };
                 if (hash | 1 == wanted | 1 && see(index)) || hash & 1 == 1 {
                     return;
                 }
@@ -296,13 +299,13 @@ impl Object {
         let mut last = 0;
         for bucket in 0..bucket_count {
             // SAFETY: below the number of buckets.
-            last = last.max(unsafe { *buckets.add(bucket) } as usize);
+            last = last.max(*unsafe { item(buckets, bucket) } as usize);
         }
         if last < first {
             return first;
         }
         // SAFETY: as in `each_candidate`: the chain of the last bucket ends with a set low bit.
-        while unsafe { *chain.add(last - first) } & 1 == 0 {
+        while *unsafe { item(chain, last - first) } & 1 == 0 {
             last += 1;
         }
         last + 1
@@ -310,8 +313,19 @@ impl Object {
 
     fn word(&self, table: *const u32, index: usize) -> usize {
         // SAFETY: the callers index within the table's own counts.
-        unsafe { *table.add(index) as usize }
+        *unsafe { item(table, index) } as usize
     }
+}
+
+/// An entry of a loaded table.
+///
+/// # Safety
+/// The table has that entry, and the object stays mapped while the entry is used.
+unsafe fn item<'a, T>(table: *const T, index: usize) -> &'a T {
+    // SAFETY: within the table.
+    let item = unsafe { table.add(index) };
+    // SAFETY: as above; tables are initialised by the linker and read-only afterwards.
+    unsafe { &*item }
 }
 
 fn gnu_hash(name: &CStr) -> u32 {

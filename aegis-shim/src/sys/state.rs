@@ -59,12 +59,14 @@ pub(crate) struct State {
     pub(crate) physical: SpinLock<Physical>,
     pub(crate) captures: Captures,
     pub(crate) contexts: Contexts,
+    /// GPUs of memory pools, remembered as those of contexts are.
+    pub(crate) pools: Contexts,
     /// Ledger line and lease line of each GPU, see `gpus.rs`.
     pub(crate) gpus: SpinLock<()>,
     pub(crate) lease_lines: [AtomicU32; MAX_GPUS],
     /// Requests refused in the present episode, by GPU.
     pub(crate) tries: [AtomicU32; MAX_GPUS],
-    /// Totals shown to the application, fixed at the first look; see `hooks/info.rs`.
+    /// Totals shown to the application by lease line, fixed at the first look; see `hooks/info.rs`.
     pub(crate) shown_total: [AtomicU64; MAX_GPUS],
 }
 

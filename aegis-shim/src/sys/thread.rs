@@ -28,7 +28,12 @@ pub(crate) struct ThreadSlot {
     pub(crate) depth: u64,
 }
 
-const _: () = assert!(size_of::<ThreadSlot>() == 16);
+const _: () = {
+    assert!(size_of::<ThreadSlot>() == 16);
+    // The launch hooks follow slot -> cell -> line at these offsets.
+    assert!(core::mem::offset_of!(ThreadSlot, cell) == 0);
+    assert!(core::mem::offset_of!(super::state::Cell, line) == 0);
+};
 
 /// This thread's slot.
 #[inline]

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use tempfile::TempDir;
-
 /// Paths of everything that was built.
 #[derive(Debug)]
 pub struct Built {
@@ -22,15 +20,21 @@ pub struct Built {
 pub fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
-        // Left behind on purpose by `keep`: a static is never dropped. The name tells whose it is.
-        let directory = TempDir::with_prefix("aegis-shim-tests-")
-            .expect("a directory")
-            .keep();
+        let shim = shim();
+        // In the target directory, where the next run finds it again.
+        let directory = shim.with_file_name("fixtures");
+        std::fs::create_dir_all(&directory).expect("a directory");
         let driver = directory.join("libcuda.so.1");
         cc(
             &["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"],
             &["fake_libcuda.c"],
             &driver,
+            &[],
+        );
+        cc(
+            &["-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1"],
+            &["fake_nvml.c"],
+            &directory.join("libnvidia-ml.so.1"),
             &[],
         );
         cc(&[], &["client.c"], &directory.join("client"), &["-ldl"]);
@@ -41,10 +45,7 @@ pub fn built() -> &'static Built {
             &directory.join("client_direct"),
             &[driver],
         );
-        Built {
-            shim: shim(),
-            directory,
-        }
+        Built { shim, directory }
     })
 }
 
@@ -93,15 +94,18 @@ pub fn cc(before: &[&str], sources: &[&str], output: &Path, after: &[&str]) {
 /// If the compiler fails.
 pub fn compile(compiler: &str, before: &[&str], sources: &[&str], output: &Path, after: &[&str]) {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    // Replaced in one step: another test process may be running the old one.
+    let fresh = output.with_extension(format!("new-{}", std::process::id()));
     let status = Command::new(compiler)
         .args(["-O1", "-Wall", "-pthread", "-o"])
-        .arg(output)
+        .arg(&fresh)
         .args(before)
         .args(sources.iter().map(|source| fixtures.join(source)))
         .args(after)
         .status()
         .unwrap_or_else(|error| panic!("{compiler}: {error}"));
     assert!(status.success(), "{compiler} failed on {sources:?}");
+    std::fs::rename(&fresh, output).expect("the same directory");
 }
 
 /// Whether a program can be run at all.

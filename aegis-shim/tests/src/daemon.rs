@@ -39,7 +39,8 @@ struct Shared {
     ledgers: Mutex<Vec<Arc<Ledger>>>,
     policy: Mutex<Policy>,
     requests: Mutex<Sender<Request>>,
-    hello: Verdict,
+    /// `None`: a hello is never answered.
+    hello: Option<Verdict>,
 }
 
 /// A daemon for tests: both GPUs are held without limit and growth is denied, until told otherwise.
@@ -55,15 +56,15 @@ impl FakeDaemon {
     /// Starts one that grants `hello`.
     #[must_use]
     pub fn start() -> Self {
-        Self::answering_hello(Verdict::Granted)
+        Self::answering_hello(Some(Verdict::Granted))
     }
 
-    /// Starts one that answers `hello` with `verdict`.
+    /// Starts one that answers `hello` with `verdict`, or never.
     ///
     /// # Panics
     /// If the system gives no socket or memory.
     #[must_use]
-    pub fn answering_hello(verdict: Verdict) -> Self {
+    pub fn answering_hello(verdict: Option<Verdict>) -> Self {
         let directory = TempDir::with_prefix("aegis-").expect("a directory");
         let socket = Arc::new(sys::listen(&directory.path().join("s")).expect("a socket"));
         let lease = Lease::new().expect("memory");
@@ -199,11 +200,11 @@ impl Shared {
             self.hello(connection);
             return;
         }
+        let act =
+            (request.op == Op::Grow).then(|| (self.policy.lock().expect("not poisoned"))(&request));
+        // Decided first: a test that sees the request may rely on its policy's state.
         let _ = self.requests.lock().expect("not poisoned").send(request);
-        if request.op != Op::Grow {
-            return;
-        }
-        let act = (self.policy.lock().expect("not poisoned"))(&request);
+        let Some(act) = act else { return };
         match act {
             Act::Answer(verdict, limit) => self.answer(connection, &request, verdict, 0, limit),
             Act::Wait(milliseconds, decision) => {
@@ -220,13 +221,18 @@ impl Shared {
     }
 
     fn hello(&self, connection: &OwnedFd) {
+        let Some(verdict) = self.hello else {
+            // Until the peer gives up.
+            let _ = sys::receive(connection);
+            return;
+        };
         let answer = Answer {
-            verdict: self.hello,
+            verdict,
             wait_ms: 0,
             limit: 0,
         }
         .to_bytes();
-        if self.hello != Verdict::Granted {
+        if verdict != Verdict::Granted {
             let _ = sys::send(connection, &answer, &[]);
             return;
         }

@@ -76,8 +76,10 @@ impl Pages {
 
     fn at<T>(&self, offset: usize) -> &T {
         assert!(offset + size_of::<T>() <= self.bytes);
-        // SAFETY: within the mapping; all T here consist of atomics, for which all bits are valid.
-        unsafe { &*self.address.add(offset).cast::<T>() }
+        // SAFETY: within the mapping.
+        let address = unsafe { self.address.add(offset) }.cast::<T>();
+        // SAFETY: all T here consist of atomics, for which all bits are valid.
+        unsafe { &*address }
     }
 }
 
@@ -255,8 +257,10 @@ pub fn send(socket: &OwnedFd, packet: &[u8], descriptors: &[RawFd]) -> io::Resul
         message.msg_control = control.as_mut_ptr().cast();
         // SAFETY: computes a length.
         message.msg_controllen = unsafe { libc::CMSG_SPACE(bytes) } as usize;
+        // SAFETY: the message has a control buffer.
+        let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
         // SAFETY: the control buffer has room for one header.
-        let header = unsafe { &mut *libc::CMSG_FIRSTHDR(&raw const message) };
+        let header = unsafe { &mut *header };
         header.cmsg_level = libc::SOL_SOCKET;
         header.cmsg_type = libc::SCM_RIGHTS;
         // SAFETY: computes a length.

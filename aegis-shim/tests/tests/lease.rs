@@ -241,7 +241,7 @@ fn a_dead_daemons_lease_binds_and_then_ends() {
 }
 
 #[test]
-fn a_daemon_that_hangs_up_counts_as_dead() {
+fn a_daemon_that_always_hangs_up_counts_as_dead() {
     let daemon = FakeDaemon::start();
     daemon.line(0).limit.store(10_000, SeqCst);
     daemon.on_grow(|_| Act::HangUp);
@@ -249,6 +249,25 @@ fn a_daemon_that_hangs_up_counts_as_dead() {
     assert_eq!(client.run("alloc 50000"), DENIED);
     daemon.lease().header().heartbeat_ns.store(1, SeqCst);
     client.ok("alloc 50000");
+    client.end();
+}
+
+#[test]
+fn a_restarted_daemon_is_asked_again() {
+    let daemon = FakeDaemon::start();
+    daemon.line(0).limit.store(10_000, SeqCst);
+    // It dies over the first request; its successor grants.
+    let mut died = false;
+    daemon.on_grow(move |request| {
+        if std::mem::replace(&mut died, true) {
+            Act::Answer(Verdict::Granted, Some(request.held))
+        } else {
+            Act::HangUp
+        }
+    });
+    let mut client = start(&daemon);
+    client.ok("alloc 50000");
+    assert_eq!(daemon.pending_requests().len(), 2);
     client.end();
 }
 
@@ -348,6 +367,10 @@ fn only_a_declared_total_changes_what_is_shown() {
     assert_eq!((shown.out, shown.out2), ((1 << 30) - 1000, 1 << 30));
     assert_eq!(client.run("info_null"), shown);
     assert_eq!(client.ok("total 1"), 1 << 30);
+    assert_eq!(client.run("nvml 1"), shown, "NVML tells the same");
+    assert_eq!(client.run("nvml_v2 1"), shown);
+    let undeclared = client.run("nvml 0");
+    assert_eq!((undeclared.out, undeclared.out2), (7 << 30, 8 << 30));
     assert_eq!(client.ok("total 0"), 8 << 30);
     daemon.line(1).virtual_total.store(1 << 31, SeqCst);
     assert_eq!(client.ok("total 1"), 1 << 30, "fixed at the first look");

@@ -162,6 +162,24 @@ fn physical_memory_lives_until_released_and_unmapped() {
 }
 
 #[test]
+fn a_pools_blocks_are_charged_to_its_gpu() {
+    let daemon = FakeDaemon::start();
+    daemon.line(1).limit.store(1000, SeqCst);
+    let mut client = Setup::with_shim(Way::Dlsym, &daemon.path()).start();
+    client.begin();
+    client.ok("alloc 1");
+    let pool = client.ok("default_pool 1");
+    let block = client.ok(&format!("pool 600 7 {pool}"));
+    assert_eq!(client.run(&format!("pool 600 7 {pool}")).status, 2);
+    let ledger = daemon.ledger(0);
+    assert_eq!(used(&ledger, 0, Kind::Pool), 0);
+    assert_eq!(used(&ledger, 1, Kind::Pool), 600);
+    client.ok(&format!("free_async {block} 7"));
+    assert_eq!(used(&ledger, 1, Kind::Pool), 0);
+    client.end();
+}
+
+#[test]
 fn the_end_of_a_context_ends_its_blocks() {
     let daemon = FakeDaemon::start();
     let mut client = Setup::with_shim(Way::Gpa12, &daemon.path()).start();

@@ -57,8 +57,9 @@ fn without_a_daemon_the_driver_sees_the_same_calls() {
         let bare = journal(Setup::bare(way));
         assert!(bare.1.contains("cuLaunchKernel_ptsz\n"));
         let shim = &built().shim;
-        let unknown = FakeDaemon::answering_hello(Verdict::Unknown);
-        let incompatible = FakeDaemon::answering_hello(Verdict::Incompatible);
+        let unknown = FakeDaemon::answering_hello(Some(Verdict::Unknown));
+        let incompatible = FakeDaemon::answering_hello(Some(Verdict::Incompatible));
+        let silent = FakeDaemon::answering_hello(None);
         let mut dead = FakeDaemon::start();
         dead.die();
         for (case, setup) in [
@@ -73,6 +74,7 @@ fn without_a_daemon_the_driver_sees_the_same_calls() {
                 Setup::with_shim(way, Path::new(&"/x".repeat(100))),
             ),
             ("dead daemon", Setup::with_shim(way, &dead.path())),
+            ("silent daemon", Setup::with_shim(way, &silent.path())),
             ("unknown job", Setup::with_shim(way, &unknown.path())),
             ("other version", Setup::with_shim(way, &incompatible.path())),
         ] {

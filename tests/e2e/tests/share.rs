@@ -96,10 +96,10 @@ fn the_placement_policy_decides_between_idle_gpus() -> Result<()> {
         let mut setup = Setup::gpus(2, 16 * GIB).key("scheduler.placement", &format!("{policy:?}"));
         setup.machine.gpus[1].memory_bytes = 24 * GIB;
         let world = World::start(setup)?;
-        e2e::until("samples of both GPUs", || {
+        e2e::until("a sample of each GPU", || {
             let gpus = world.gpus()?;
-            let sampled = gpus.len() == 2 && gpus.iter().all(|g| g.sm_active.is_some());
-            Ok(sampled.then_some(()))
+            let known = gpus.len() == 2 && gpus.iter().all(|gpu| gpu.sample_age_ms.is_some());
+            Ok(known.then_some(()))
         })?;
         let job = world.submit(&["--gpu-mem", "2GiB"], &["true"])?;
         let (view, _) = world.done(job)?;
@@ -152,16 +152,18 @@ fn a_stale_sample_closes_the_gpu() -> Result<()> {
     for fault in [FaultKind::GpmNan, FaultKind::GpmStale, FaultKind::GpmMetric] {
         let world = World::start(Setup::gpus(1, 24 * GIB))?;
         let first = world.submit(
-            &["--gpu-mem", "2GiB"],
-            &world.workload(&["hold", "1GiB", "--launch"]),
+            &["--gpu-mem", "3GiB"],
+            &world.workload(&["recommender", "--startup", "0", "--steps", "1000000"]),
         )?;
-        world.said(first, 1, "READY")?;
         world.steady(first)?;
         world.machine.faults().arm(Fault::new(fault, 999))?;
-        e2e::until("the last valid sample is old", || {
-            let age = world.gpus()?[0].sample_age_ms;
-            Ok(age.is_none_or(|age| age > 2_000).then_some(()))
-        })?;
+        e2e::until(
+            &format!("the last valid sample is old under {fault:?}"),
+            || {
+                let age = world.gpus()?[0].sample_age_ms;
+                Ok(age.is_none_or(|age| age > 2_000).then_some(()))
+            },
+        )?;
         let job = world.submit(&["--gpu-mem", "2GiB"], &["true"])?;
         world.blocked(job, "telemetry_stale")?;
         world.machine.faults().clear();

@@ -48,6 +48,7 @@ pub(in crate::cli) fn pending(id: u64) -> JobView {
         floor: None,
         next_exclusive: false,
         evictions: 0,
+        refusals: Vec::new(),
         position: Some(2),
         waits_for: Some("GPU 0: held exclusively by job 3".into()),
     }
@@ -103,6 +104,7 @@ pub(in crate::cli) fn running(id: u64) -> JobView {
         ],
         holdings: vec![holding(0), holding(1)],
         floor: Some(7 * GIB),
+        refusals: Vec::new(),
         position: None,
         waits_for: None,
         ..pending(id)
@@ -119,6 +121,7 @@ pub(in crate::cli) fn done(id: u64, outcome: Outcome) -> JobView {
             retried: None,
             ..attempt(1)
         }],
+        refusals: Vec::new(),
         position: None,
         waits_for: None,
         ..pending(id)

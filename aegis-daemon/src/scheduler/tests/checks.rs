@@ -57,9 +57,8 @@ impl Checks {
             }
             Event::ProcessGone { process, .. } => self.limits.retain(|(key, _), _| key != process),
             Event::Ended { job, attempt, .. } | Event::StartFailed { job, attempt, .. } => {
-                if self.running.get(job) == Some(attempt) {
-                    self.running.remove(job);
-                }
+                self.running
+                    .retain(|id, number| (*id, *number) != (*job, *attempt));
             }
             Event::Sampled { sample } => {
                 let bytes = sample.foreign.iter().map(|process| process.bytes).sum();

@@ -239,3 +239,44 @@ fn what_no_gpu_can_serve_is_refused_with_the_numbers() {
         Err(Infeasible::NoGpus)
     );
 }
+
+#[test]
+fn a_process_that_executes_another_program_comes_again() {
+    let mut world = World::new(1);
+    let job = world.run(resources());
+    let process = world.train(job, GIB);
+    world.gone(job, process);
+    // A late report does not bring it back, a new introduction does.
+    let leases = |actions: &[Action]| {
+        let is_lease = |action: &&Action| matches!(action, Action::SetLease { .. });
+        actions.iter().filter(is_lease).count()
+    };
+    assert_eq!(leases(&world.report(job, process)), 0);
+    let again = world.feed(Event::ProcessAttached { job, process });
+    assert_eq!(leases(&again), 2);
+    world.sample_all();
+    world.allocate(job, process, gpu(0), GIB);
+}
+
+#[test]
+fn the_record_of_an_attempt_that_is_over_changes_nothing() {
+    let mut world = World::new(1);
+    let (older, process) = world.steady(resources(), 10 * GIB);
+    let job = world.run(declared(25));
+    world.grow(older, process, gpu(0), 15 * GIB);
+    world.end(job, Exit::Signal(15));
+    assert_eq!(world.job(job).evictions, 1);
+    assert!(world.is_pending(job));
+    let before = world.core.clone();
+    world.feed(Event::Started {
+        job,
+        attempt: 1,
+        gpus: vec![gpu(0)],
+    });
+    world.feed(Event::Ended {
+        job,
+        attempt: 1,
+        exit: Exit::Signal(15),
+    });
+    assert_eq!(world.core, before);
+}

@@ -212,3 +212,19 @@ fn memory_of_a_departed_job_counts_until_a_sample_shows_it_free() {
     world.sample(gpu(0));
     assert!(world.is_starting(next));
 }
+
+#[test]
+fn what_a_process_holds_counts_even_if_nobody_granted_it() {
+    let mut world = World::new(1);
+    let job = world.run(resources());
+    let process = world.attach(job);
+    world.hold(job, process, gpu(0), 20 * GIB);
+    let view = &world.core.gpus(Moment(world.now))[0];
+    assert_eq!(view.promised, 20 * GIB + 512 * MIB);
+    // The same after a restart, when sub-leases are not known any more.
+    world.core.resume();
+    world.feed(Event::ProcessAttached { job, process });
+    world.report(job, process);
+    let view = &world.core.gpus(Moment(world.now))[0];
+    assert_eq!(view.promised, 20 * GIB + 512 * MIB);
+}

@@ -276,3 +276,18 @@ fn a_small_job_does_not_slip_in_before_a_sample_shows_room_for_the_large_one() {
     assert!(world.is_starting(large));
     assert!(world.is_pending(small));
 }
+
+#[test]
+fn a_sample_that_knows_nothing_does_not_clear_foreign_processes() {
+    let policy = Policy {
+        share_with_foreign: false,
+        ..Policy::default()
+    };
+    let mut world = World::with(1, policy, Tier::Gpm);
+    world.intrude(gpu(0), GIB);
+    world.busy.insert(gpu(0), None);
+    world.foreign.clear();
+    world.watch(5);
+    let job = world.submit(resources());
+    assert_eq!(world.codes(job), ["foreign_process", "telemetry_stale"]);
+}

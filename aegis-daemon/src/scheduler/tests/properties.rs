@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use super::random::{lives, play};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
     fn invariants_hold_through_any_life((policy, happenings) in lives()) {
@@ -24,7 +24,7 @@ proptest! {
 fn the_lives_reach_every_kind_of_action() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for _ in 0..300 {
+    for _ in 0..150 {
         let (policy, happenings) = lives().new_tree(&mut runner).expect("a life").current();
         let world = play(policy, &happenings);
         for action in world.journal.iter().flat_map(|(_, actions)| actions) {
@@ -45,7 +45,7 @@ fn the_lives_reach_every_kind_of_action() {
         "denied",
         "finish",
     ] {
-        assert!(seen.get(kind).is_some_and(|&count| count >= 3), "{seen:?}");
+        assert!(seen.get(kind).is_some_and(|&count| count >= 2), "{seen:?}");
     }
 }
 

@@ -16,22 +16,47 @@ use super::world::{GIB, MIB, World, gpu};
 /// One thing that happens. Numbers pick among what is there.
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
-    Submit { uid: u32, resources: Resources },
+    Submit {
+        uid: u32,
+        resources: Resources,
+    },
     Start(usize),
+    /// Everything it takes until a job is observed.
+    Train {
+        job: usize,
+        gib: u64,
+    },
     StartFails(usize),
     Attach(usize),
     Launch(usize),
-    Grow { process: usize, mib: u64 },
-    Free { process: usize, share: u64 },
+    Grow {
+        process: usize,
+        mib: u64,
+    },
+    Free {
+        process: usize,
+        share: u64,
+    },
     Abandon(usize),
     ProcessEnds(usize),
-    End { job: usize, code: i32 },
+    End {
+        job: usize,
+        code: i32,
+    },
     Cancel(usize),
     Sample(u32),
     Pass(u64),
     Watch(u64),
-    Intrude { gpu: u32, gib: u64 },
-    Busy { gpu: u32, level: Option<u16> },
+    Intrude {
+        gpu: u32,
+        gib: u64,
+    },
+    /// Foreign processes take all but 100 MiB of what is free.
+    Flood(u32),
+    Busy {
+        gpu: u32,
+        level: Option<u16>,
+    },
     Journal(bool),
     Lose(u32),
     Uninstrumented(usize),
@@ -64,23 +89,25 @@ fn happening() -> impl Strategy<Value = Happening> {
     let pick = || 0..64_usize;
     prop_oneof![
         6 => (0..3_u32, resources()).prop_map(|(uid, resources)| Happening::Submit { uid, resources }),
-        8 => pick().prop_map(Happening::Start),
+        3 => pick().prop_map(Happening::Start),
+        14 => (pick(), 1..6_u64).prop_map(|(job, gib)| Happening::Train { job, gib }),
         1 => pick().prop_map(Happening::StartFails),
-        6 => pick().prop_map(Happening::Attach),
-        4 => pick().prop_map(Happening::Launch),
+        3 => pick().prop_map(Happening::Attach),
+        2 => pick().prop_map(Happening::Launch),
         16 => (pick(), 1..12_000_u64).prop_map(|(process, mib)| Happening::Grow { process, mib }),
         3 => (pick(), 0..100_u64).prop_map(|(process, share)| Happening::Free { process, share }),
         1 => pick().prop_map(Happening::Abandon),
         2 => pick().prop_map(Happening::ProcessEnds),
-        4 => (pick(), 0..2_i32).prop_map(|(job, code)| Happening::End { job, code }),
+        3 => (pick(), 0..2_i32).prop_map(|(job, code)| Happening::End { job, code }),
         1 => pick().prop_map(Happening::Cancel),
         4 => (0..2_u32).prop_map(Happening::Sample),
         3 => (1..30_000_u64).prop_map(Happening::Pass),
         8 => (1..20_u64).prop_map(Happening::Watch),
-        1 => (0..2_u32, 0..6_u64).prop_map(|(gpu, gib)| Happening::Intrude { gpu, gib }),
-        1 => (0..2_u32, prop::option::of(0..1000_u16)).prop_map(|(gpu, level)| Happening::Busy { gpu, level }),
-        1 => any::<bool>().prop_map(Happening::Journal),
-        1 => (0..3_u32).prop_map(Happening::Lose),
+        2 => (0..2_u32, prop_oneof![1 => Just(0), 2 => 0..16_u64]).prop_map(|(gpu, gib)| Happening::Intrude { gpu, gib }),
+        1 => (0..2_u32, prop::option::weighted(0.8, prop_oneof![2 => 0..300_u16, 1 => 300..1000_u16])).prop_map(|(gpu, level)| Happening::Busy { gpu, level }),
+        1 => (0..2_u32).prop_map(Happening::Flood),
+        1 => prop::bool::weighted(0.2).prop_map(Happening::Journal),
+        1 => (0..8_u32).prop_map(Happening::Lose),
         1 => pick().prop_map(Happening::Uninstrumented),
     ]
 }
@@ -93,15 +120,18 @@ pub(super) fn lives() -> impl Strategy<Value = (Policy, Vec<Happening>)> {
         Just(Placement::BestFit),
         Just(Placement::RoundRobin),
     ];
-    let policy = (placement, any::<bool>(), 0..3_u32).prop_map(
-        |(placement, share_with_foreign, max_residents)| Policy {
+    let policy = (
+        placement,
+        prop::bool::weighted(0.8),
+        prop_oneof![4 => Just(0), 1 => 1..3_u32],
+    )
+        .prop_map(|(placement, share_with_foreign, max_residents)| Policy {
             placement,
             share_with_foreign,
             max_residents,
             ..Policy::default()
-        },
-    );
-    (policy, prop::collection::vec(happening(), 1..120))
+        });
+    (policy, prop::collection::vec(happening(), 20..160))
 }
 
 /// Plays a life, checking after each step.
@@ -141,6 +171,16 @@ fn apply(world: &mut World, running: &[JobId], open: &[u64], happening: &Happeni
             if let Some(job) = job_at(index) {
                 world.started(job);
             }
+        }
+        Happening::Train { job, gib } => {
+            let Some(job) = job_at(job) else { return };
+            world.started(job);
+            if !processes.iter().any(|(owner, _)| *owner == job) {
+                let process = world.attach(job);
+                ask(world, job, process, gib * GIB);
+                world.launch(job, process);
+            }
+            world.watch(12);
         }
         Happening::StartFails(index) => {
             let fresh = running.iter().copied().filter(|&job| {
@@ -218,6 +258,12 @@ fn apply(world: &mut World, running: &[JobId], open: &[u64], happening: &Happeni
             world.watch(seconds);
         }
         Happening::Intrude { gpu: index, gib } => world.intrude(gpu(index), gib * GIB),
+        Happening::Flood(index) => {
+            world.foreign.remove(&gpu(index));
+            let held = world.reading(gpu(index)).used.unwrap_or(0);
+            world.intrude(gpu(index), (40 * GIB - 100 * MIB).saturating_sub(held));
+            world.sample(gpu(index));
+        }
         Happening::Busy { gpu: index, level } => {
             let level = level.map(|level| (level, level, level));
             world.busy.insert(gpu(index), level);

@@ -30,6 +30,8 @@ fn replay(journal: &[(Stamped, Vec<Action>)], cut: usize) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
     #[test]
     fn a_journal_replayed_gives_the_same_actions(
         (policy, happenings) in lives(),

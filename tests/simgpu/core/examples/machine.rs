@@ -2,10 +2,10 @@
 //!
 //! `cargo run -p simgpu-core --example machine -- DIR [GPUS] [MIB] [zero]`
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use simgpu_core::config::MIB;
-use simgpu_core::{Error, Machine, MachineConfig};
+use simgpu_core::{Error, Machine, MachineConfig, built_libraries};
 
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,21 +23,9 @@ fn main() -> Result<(), Error> {
     let mut config = MachineConfig::uniform(number(1, 2)? as usize, number(2, 40 * 1024)? * MIB);
     config.zero_duration = arguments.iter().any(|a| a == "zero");
     let machine = Machine::create(Path::new(directory), &config)?;
-    let built = built_libraries();
-    machine.install_libraries(
-        &built.join("libsimgpu_cuda.so"),
-        &built.join("libsimgpu_nvml.so"),
-    )?;
+    let missing = || Error::Config("build simgpu-cuda and simgpu-nvml first".to_owned());
+    let (cuda, nvml) = built_libraries().ok_or_else(missing)?;
+    machine.install_libraries(&cuda, &nvml)?;
     println!("export LD_LIBRARY_PATH={}", machine.directory().display());
     Ok(())
-}
-
-/// `target/debug`, of which this program is in `examples/`.
-fn built_libraries() -> PathBuf {
-    let program = std::env::current_exe().unwrap_or_default();
-    program
-        .parent()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("."))
-        .to_owned()
 }

@@ -1,5 +1,6 @@
 //! Faults that a test arms: failing allocations, hung processes, slow launches, broken NVML.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -104,16 +105,16 @@ impl Machine {
     }
 }
 
-impl Process<'_> {
+impl<'m> Process<'m> {
     /// [`Machine::fault`] for this process.
     pub fn fault(&self, kind: FaultKind, gpu: usize) -> Option<u32> {
         self.machine.fault(kind, self.pid(), Some(gpu))
     }
 
-    /// Whether launches must call [`Self::launch_fault`]: one load.
-    #[inline]
-    pub fn launch_faults_armed(&self) -> bool {
-        self.machine.state().launch_delay_ns.load(Relaxed) != 0
+    /// Not 0 while launches must call [`Self::launch_fault`]. A reference to keep: launches look at
+    /// it each time.
+    pub fn launch_faults(&self) -> &'m AtomicU64 {
+        &self.machine.state().launch_faults
     }
 
     /// Delays the launch if so armed; returns the code if it must fail.
@@ -177,7 +178,7 @@ impl Faults<'_> {
         slot.value.store(fault.value, Relaxed);
         slot.kind.store(fault.kind as u32, Release);
         if matches!(fault.kind, FaultKind::Launch | FaultKind::SlowLaunch) {
-            state.launch_delay_ns.store(1, Relaxed);
+            state.launch_faults.store(1, Relaxed);
         }
         Ok(())
     }
@@ -189,7 +190,7 @@ impl Faults<'_> {
         for fault in &state.faults {
             fault.kind.store(0, Relaxed);
         }
-        state.launch_delay_ns.store(0, Relaxed);
+        state.launch_faults.store(0, Relaxed);
     }
 
     /// Stops (or restarts) all progress of a process's kernels: who waits for them waits for ever.

@@ -13,7 +13,7 @@ pub const MAX_PROCESSES: usize = 128;
 /// Allocations of one process that the ledger lists; totals are right beyond that too.
 pub const MAX_LEDGER: usize = 4096;
 /// Past segments of progress kept for each queue, to tell when an event happened.
-pub const MAX_SEGMENTS: usize = 128;
+pub const MAX_SEGMENTS: usize = 512;
 /// Past sums kept for each GPU, to tell recent utilisation.
 pub const MAX_SAMPLES: usize = 16;
 /// Faults armed at one time.
@@ -28,7 +28,7 @@ pub struct State {
     /// Guards process slots, charges and faults. Never taken on the launch path.
     pub(crate) lock: RobustMutex,
     /// Non-zero: launches have to look at `faults`.
-    pub(crate) launch_delay_ns: AtomicU64,
+    pub(crate) launch_faults: AtomicU64,
     pub(crate) faults: [FaultState; MAX_FAULTS],
     pub(crate) gpus: [GpuState; MAX_GPUS],
     pub(crate) processes: [ProcessState; MAX_PROCESSES],

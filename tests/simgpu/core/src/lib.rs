@@ -10,6 +10,7 @@ mod clock;
 pub mod config;
 pub mod error;
 pub mod fault;
+pub mod install;
 pub mod journal;
 pub mod kernel;
 pub mod layout;
@@ -23,6 +24,7 @@ pub mod usage;
 
 pub use config::{GpuConfig, JournalMode, MachineConfig};
 pub use error::{Error, Result};
+pub use install::{built_libraries, install_libraries};
 pub use machine::{Machine, STATE_VARIABLE};
 pub use memory::{AllocationKind, OutOfMemory};
 pub use process::{Process, process_alive, self_identity, start_time};

@@ -9,6 +9,7 @@ use memmap2::MmapRaw;
 
 use crate::config::MachineConfig;
 use crate::error::{Error, Result};
+use crate::install::install_libraries;
 use crate::layout::{MAGIC, State};
 use crate::sys;
 
@@ -31,6 +32,11 @@ impl Machine {
     /// are open to all users, as a driver's device files are.
     pub fn create(directory: &Path, config: &MachineConfig) -> Result<Self> {
         let config = config.clone().completed()?;
+        let path = directory.join(STATE_FILE);
+        if path.exists() {
+            let exists = std::io::ErrorKind::AlreadyExists.into();
+            return Err(Error::io(path)(exists));
+        }
         fs::create_dir_all(directory).map_err(Error::io(directory))?;
         set_mode(directory, 0o755)?;
         let journal = directory.join(JOURNAL_DIR);
@@ -125,27 +131,9 @@ impl Machine {
         Self::open(object.parent().unwrap_or(Path::new(".")))
     }
 
-    /// Copies the built libraries into the directory under the driver's names.
+    /// [`install_libraries`] into this machine's directory.
     pub fn install_libraries(&self, cuda: &Path, nvml: &Path) -> Result<()> {
-        for (source, name, link) in [
-            (cuda, "libcuda.so.1", "libcuda.so"),
-            (nvml, "libnvidia-ml.so.1", "libnvidia-ml.so"),
-        ] {
-            let target = self.directory.join(name);
-            // A copy, then a rename: a process that runs on the old library keeps it.
-            let fresh = self.directory.join(format!("{name}.new"));
-            fs::copy(source, &fresh).map_err(Error::io(source))?;
-            set_mode(&fresh, 0o755)?;
-            fs::rename(&fresh, &target).map_err(Error::io(&target))?;
-            let link = self.directory.join(link);
-            match std::os::unix::fs::symlink(name, &link) {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(Error::io(link)(error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        install_libraries(&self.directory, cuda, nvml)
     }
 
     /// The driver directory.
@@ -172,7 +160,7 @@ impl Machine {
     }
 }
 
-fn set_mode(path: &Path, mode: u32) -> Result<()> {
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<()> {
     // Not left to the umask of whoever makes the machine.
     fs::set_permissions(path, Permissions::from_mode(mode)).map_err(Error::io(path))
 }

@@ -76,6 +76,13 @@ impl Machine {
 }
 
 impl Process<'_> {
+    /// Free memory of a GPU in bytes, without looking whether other processes have died.
+    pub fn free_bytes_now(&self, gpu: usize) -> u64 {
+        let state = self.machine.state();
+        let _guard = state.lock.lock();
+        free(self.machine, state, gpu)
+    }
+
     /// Takes device memory for allocations; `bytes` should be whole 2 MiB blocks. Returns the free
     /// bytes left.
     ///

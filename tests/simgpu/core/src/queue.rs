@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::now_ns;
 use crate::kernel::Cost;
-use crate::layout::{GpuState, LIVE, MAX_SAMPLES, MAX_SEGMENTS, Queue, Sample};
+use crate::layout::{GpuState, LIVE, MAX_SAMPLES, MAX_SEGMENTS, Queue, Sample, Segment};
 use crate::machine::Machine;
 use crate::process::Process;
 use crate::share::{Demand, slowdowns};
@@ -102,6 +102,18 @@ impl Queue {
 
     fn note_segment(&self, from_ns: u64, from_position: u64, to_ns: u64, to_position: u64) {
         let count = self.done.segment_count.load(Relaxed);
+        // Steady progress is one segment however often it is evaluated, so that the memory of the
+        // past reaches far back.
+        let last = count
+            .checked_sub(1)
+            .map(|c| &self.segments[(c % MAX_SEGMENTS as u64) as usize]);
+        if let Some(last) =
+            last.filter(|last| last.continues(from_ns, to_ns, to_position - from_position))
+        {
+            last.to_ns.store(to_ns, Relaxed);
+            last.to_position.store(to_position, Relaxed);
+            return;
+        }
         let segment = &self.segments[(count % MAX_SEGMENTS as u64) as usize];
         segment.from_ns.store(from_ns, Relaxed);
         segment.from_position.store(from_position, Relaxed);
@@ -128,6 +140,22 @@ impl Queue {
             found = Some(from_ns + ((to_ns - from_ns) as f64 * (inside / length)) as u64);
         }
         found
+    }
+}
+
+impl Segment {
+    /// Whether progress of `amount` from `from_ns` to `to_ns` goes on from here at the same pace,
+    /// to 0.5 %.
+    fn continues(&self, from_ns: u64, to_ns: u64, amount: u64) -> bool {
+        let end = self.to_ns.load(Relaxed);
+        let length = end.saturating_sub(self.from_ns.load(Relaxed)).max(1) as f64;
+        let done = self
+            .to_position
+            .load(Relaxed)
+            .saturating_sub(self.from_position.load(Relaxed));
+        let pace = done as f64 / length;
+        let next = amount as f64 / to_ns.saturating_sub(from_ns).max(1) as f64;
+        end == from_ns && (pace - next).abs() <= 0.005 * pace
     }
 }
 
@@ -361,3 +389,7 @@ impl Process<'_> {
         self.queue(gpu).abandon();
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -110,32 +110,33 @@ pub struct Timeline {
 impl Machine {
     /// Each GPU's memory and time, dead processes released and the time line evaluated first.
     pub fn gpu_usage(&self) -> Vec<GpuUsage> {
+        self.reap();
+        let gpus = 0..self.config().gpus.len();
+        gpus.map(|gpu| {
+            self.advance(gpu);
+            self.gpu_usage_now(gpu)
+        })
+        .collect()
+    }
+
+    /// The present figures as they are.
+    pub(crate) fn gpu_usage_now(&self, gpu: usize) -> GpuUsage {
         let state = self.state();
-        let guard = state.lock.lock();
-        reap(state);
-        drop(guard);
-        self.config()
-            .gpus
-            .iter()
-            .enumerate()
-            .map(|(gpu, config)| {
-                self.advance(gpu);
-                let line = &state.gpus[gpu];
-                let present = state.processes.iter().filter(|p| p.is_present());
-                let used: u64 = present.map(|p| p.gpus[gpu].held()).sum();
-                GpuUsage {
-                    total: config.memory_bytes,
-                    reserved: config.reserved_bytes,
-                    used,
-                    free: config.usable_bytes().saturating_sub(used),
-                    busy_ns: line.busy_ns.load(Relaxed),
-                    sm_active: line.sm_active.load(Relaxed),
-                    sm_occupancy: line.sm_occupancy.load(Relaxed),
-                    dram_active: line.dram_active.load(Relaxed),
-                    evaluated_ns: line.evaluated_ns.load(Relaxed),
-                }
-            })
-            .collect()
+        let line = &state.gpus[gpu];
+        let config = &self.config().gpus[gpu];
+        let present = state.processes.iter().filter(|p| p.is_present());
+        let used: u64 = present.map(|p| p.gpus[gpu].held()).sum();
+        GpuUsage {
+            total: config.memory_bytes,
+            reserved: config.reserved_bytes,
+            used,
+            free: config.usable_bytes().saturating_sub(used),
+            busy_ns: line.busy_ns.load(Relaxed),
+            sm_active: line.sm_active.load(Relaxed),
+            sm_occupancy: line.sm_occupancy.load(Relaxed),
+            dram_active: line.dram_active.load(Relaxed),
+            evaluated_ns: line.evaluated_ns.load(Relaxed),
+        }
     }
 
     /// The processes that are there, oldest first, dead ones released first.

@@ -35,6 +35,14 @@ thread_local! {
     static STACK: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Works on this thread's stack. While a thread ends its stack is gone: code that runs then (static
+/// destructors) may still call the driver, and finds no context.
+fn with_stack<R: Default>(work: impl FnOnce(&mut Vec<u64>) -> R) -> R {
+    STACK
+        .try_with(|stack| work(&mut stack.borrow_mut()))
+        .unwrap_or_default()
+}
+
 impl Contexts {
     pub(crate) fn new(devices: usize) -> Self {
         let next = FIRST + devices as u64 * STEP;
@@ -52,7 +60,7 @@ impl Contexts {
 
 /// The handle current in this thread, 0 for none; may name a destroyed context.
 pub(crate) fn current_handle() -> u64 {
-    STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+    with_stack(|stack| stack.last().copied().unwrap_or(0))
 }
 
 /// The context current in this thread.
@@ -82,7 +90,7 @@ pub(crate) fn set_current(handle: u64) -> Result<()> {
     if handle != 0 && lock(&driver.contexts).get(handle).is_none() {
         return Err(Code::INVALID_CONTEXT);
     }
-    STACK.with_borrow_mut(|stack| {
+    with_stack(|stack| {
         stack.pop();
         if handle != 0 {
             stack.push(handle);
@@ -97,14 +105,14 @@ pub(crate) fn push(handle: u64) -> Result<()> {
     lock(&driver.contexts)
         .get(handle)
         .ok_or(Code::INVALID_CONTEXT)?;
-    STACK.with_borrow_mut(|stack| stack.push(handle));
+    with_stack(|stack| stack.push(handle));
     Ok(())
 }
 
 /// `cuCtxPopCurrent`.
 pub(crate) fn pop() -> Result<u64> {
     driver::get()?;
-    STACK.with_borrow_mut(Vec::pop).ok_or(Code::INVALID_CONTEXT)
+    with_stack(Vec::pop).ok_or(Code::INVALID_CONTEXT)
 }
 
 /// `cuCtxCreate`: the new context becomes current.
@@ -127,7 +135,7 @@ pub(crate) fn create(device: i32, flags: u32) -> Result<u64> {
             flags,
         },
     );
-    STACK.with_borrow_mut(|stack| stack.push(handle));
+    with_stack(|stack| stack.push(handle));
     Ok(handle)
 }
 
@@ -139,7 +147,7 @@ pub(crate) fn destroy(handle: u64) -> Result<()> {
         .remove(&handle)
         .ok_or(Code::INVALID_CONTEXT)?;
     release(driver, context);
-    STACK.with_borrow_mut(|stack| {
+    with_stack(|stack| {
         if stack.last() == Some(&handle) {
             stack.pop();
         }

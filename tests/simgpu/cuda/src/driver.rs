@@ -1,10 +1,11 @@
 //! The driver in this process: made by `cuInit`, there until the process ends.
 
 use std::ffi::c_void;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use simgpu_core::journal::Journal;
+use simgpu_core::layout::Counters;
 use simgpu_core::{GpuConfig, Machine, Process};
 
 use crate::code::{Code, Result};
@@ -26,6 +27,9 @@ pub(crate) struct Driver {
     pub(crate) devices: Vec<usize>,
     /// Launches and copies cost nothing.
     pub(crate) zero: bool,
+    /// Kept here so that a launch reaches them in one step.
+    pub(crate) counters: &'static Counters,
+    pub(crate) launch_faults: &'static AtomicU64,
     pub(crate) contexts: Mutex<Contexts>,
     pub(crate) heap: Mutex<Heap>,
     pub(crate) pools: Mutex<Pools>,
@@ -72,7 +76,7 @@ pub(crate) fn initialise() -> Result<&'static Driver> {
     }
     let machine = machine().ok_or(Code::NO_DEVICE)?;
     let devices = visible(
-        machine,
+        &machine.config().gpus,
         std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
     );
     if devices.is_empty() {
@@ -87,6 +91,8 @@ pub(crate) fn initialise() -> Result<&'static Driver> {
         process,
         journal: Journal::open(machine, pid, start_time),
         zero: machine.config().zero_duration,
+        counters: process.counters(),
+        launch_faults: process.launch_faults(),
         contexts: Mutex::new(Contexts::new(devices.len())),
         heap: Mutex::new(Heap::new()),
         pools: Mutex::new(Pools::new(devices.len())),
@@ -110,8 +116,7 @@ pub(crate) fn initialise() -> Result<&'static Driver> {
 
 /// The machine's GPUs that `CUDA_VISIBLE_DEVICES` leaves, in its order: indices or UUID prefixes,
 /// up to the first that is not valid; a device named twice makes the list invalid.
-fn visible(machine: &Machine, variable: Option<&str>) -> Vec<usize> {
-    let gpus = &machine.config().gpus;
+fn visible(gpus: &[GpuConfig], variable: Option<&str>) -> Vec<usize> {
     let Some(list) = variable else {
         return (0..gpus.len()).collect();
     };
@@ -156,5 +161,33 @@ impl Driver {
             .gpus
             .get(gpu)
             .ok_or(Code::INVALID_DEVICE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpus() -> Vec<GpuConfig> {
+        let uuids = ["GPU-aaaa0000-0", "GPU-aaaa1111-0", "GPU-bbbb0000-0"];
+        uuids
+            .map(|uuid| GpuConfig {
+                uuid: uuid.to_owned(),
+                ..GpuConfig::default()
+            })
+            .to_vec()
+    }
+
+    #[test]
+    fn visible_devices_are_indices_or_unique_prefixes_up_to_the_first_wrong_one() {
+        let visible = |list| visible(&gpus(), list);
+        assert_eq!(visible(None), [0, 1, 2]);
+        assert_eq!(visible(Some("2,0")), [2, 0]);
+        assert_eq!(visible(Some("GPU-bbbb, 1")), [2, 1]);
+        assert_eq!(visible(Some("0,9,1")), [0]);
+        assert_eq!(visible(Some("0,-1,1")), [0]);
+        assert_eq!(visible(Some("1,GPU-aaaa,2")), [1]);
+        assert_eq!(visible(Some("1,1")), [0usize; 0]);
+        assert_eq!(visible(Some("")), [0usize; 0]);
     }
 }

@@ -18,9 +18,12 @@ pub(crate) const BLOCK: u64 = 2 << 20;
 const SMALL: u64 = 1 << 20;
 /// Alignment of linear allocations.
 const ALIGNMENT: u64 = 512;
-/// Where the arena is: far from heap, stack and libraries, the same in each run.
+/// Where the arena is: below programs (0x55…), stack and libraries (0x7f…), the same in each run.
 const ARENA_BASE: u64 = 0x2000_0000_0000;
-const ARENA_BYTES: u64 = 64 << 40;
+const ARENA_BYTES: u64 = 32 << 40;
+/// What one copy of this library takes of it: a test may load several into one process.
+const PART: u64 = 2 << 40;
+const MARK: u64 = 4096;
 
 /// What a range of the arena is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +64,12 @@ pub(crate) struct Heap {
 
 impl Heap {
     pub(crate) fn new() -> Self {
-        let arena = Arena::new(ARENA_BASE, ARENA_BYTES);
+        let claimed = (0..ARENA_BYTES / PART).find(|part| {
+            // A page that is never used: it marks the part as taken.
+            sys::map(ARENA_BASE + part * PART, MARK, Backing::Nothing, false)
+        });
+        let base = ARENA_BASE + claimed.unwrap_or(0) * PART;
+        let arena = Arena::new(base + BLOCK, PART - BLOCK);
         Self {
             arena,
             ranges: BTreeMap::new(),
@@ -139,7 +147,7 @@ pub(crate) fn allocate(
     };
     let base = match shared {
         Some(base) => {
-            call.free(driver.machine.free_bytes(context.gpu));
+            call.free(driver.process.free_bytes_now(context.gpu));
             base
         }
         None => {

@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
 use crate::code::{Code, Result};
 use crate::driver::{Driver, lock};
-use crate::stream::Stream;
+use crate::stream::{HOST_FUNCTIONS, Stream};
 use crate::sys;
 
 /// A host function.
@@ -117,6 +117,7 @@ pub(crate) fn launch(
     let worker = lock(worker);
     let sender = worker.as_ref().ok_or(Code::UNKNOWN)?;
     let position = stream.tail.load(Acquire);
+    HOST_FUNCTIONS.fetch_add(1, Release);
     stream.host_functions.fetch_add(1, Release);
     sender
         .send(Job {
@@ -139,6 +140,7 @@ fn start() -> Option<Sender<Job>> {
             sys::call_host(job.function, job.data);
             let guard = lock(&RETURNED.0);
             job.stream.host_functions.fetch_sub(1, Release);
+            HOST_FUNCTIONS.fetch_sub(1, Release);
             drop(guard);
             RETURNED.1.notify_all();
         }

@@ -31,8 +31,8 @@ pub(crate) fn launch(
 ) -> Result<()> {
     let driver = driver::get()?;
     let function = module::function(handle)?;
-    if driver.zero && CAPTURES.load(Relaxed) == 0 && !driver.process.launch_faults_armed() {
-        driver.process.counters().launches.fetch_add(1, Relaxed);
+    if driver.zero && CAPTURES.load(Relaxed) == 0 && driver.launch_faults.load(Relaxed) == 0 {
+        driver.counters.launches.fetch_add(1, Relaxed);
         return Ok(());
     }
     launch_timed(driver, function, shape, stream, arguments)
@@ -58,8 +58,8 @@ fn launch_timed(
     if capture != 0 {
         return lock(&driver.graphs).capture(capture, Work::Kernel(cost));
     }
-    driver.process.counters().launches.fetch_add(1, Relaxed);
-    if driver.process.launch_faults_armed()
+    driver.counters.launches.fetch_add(1, Relaxed);
+    if driver.launch_faults.load(Relaxed) != 0
         && let Some(code) = driver.process.launch_fault(gpu)
     {
         return Err(Code(code as i32));

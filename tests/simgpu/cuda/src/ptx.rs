@@ -82,6 +82,8 @@ fn variable(rest: &str) -> Option<(String, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -99,5 +101,20 @@ mod tests {
         assert_eq!(parse("int main() {}"), None);
         assert_eq!(parse(""), None);
         assert!(is_binary(*b"\x7fELF") && !is_binary(*b".ver"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(\\.version|\\.target|\\.entry|\\.global|\\.b8|[ -~\\n]|é){0,60}") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn an_entry_is_found_whatever_is_around(before in "[ -~\\n]{0,40}", name in "[a-z_][a-z0-9_]{0,20}") {
+            let text = format!("{before}\n.version 7.0\n.target sm_52\n.entry {name}(\n) {{ ret; }}");
+            let found = parse(&text);
+            let listed = matches!(found, Some(Image::Text { kernels, .. }) if kernels.contains(&name));
+            prop_assert!(listed);
+        }
     }
 }

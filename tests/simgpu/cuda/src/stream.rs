@@ -20,6 +20,9 @@ pub(crate) const PER_THREAD: u64 = 2;
 /// Captures that are open in the process: launches look for one only if there is any.
 pub(crate) static CAPTURES: AtomicU32 = AtomicU32::new(0);
 
+/// Host functions of all streams that have not returned yet.
+pub(crate) static HOST_FUNCTIONS: AtomicU32 = AtomicU32::new(0);
+
 pub(crate) struct Stream {
     live: AtomicU32,
     gpu: AtomicU32,
@@ -149,6 +152,9 @@ pub(crate) fn destroy(handle: u64) -> Result<()> {
 pub(crate) fn synchronise_context(driver: &Driver, gpu: usize) {
     if !driver.zero {
         driver.process.wait(gpu, driver.process.tail(gpu));
+    }
+    if HOST_FUNCTIONS.load(Acquire) == 0 {
+        return;
     }
     let of_gpu = TABLE.iter().filter(|s| s.gpu() == gpu);
     for stream in of_gpu {

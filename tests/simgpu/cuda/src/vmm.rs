@@ -108,11 +108,12 @@ impl Physical {
 /// `cuMemAddressReserve`.
 pub(crate) fn reserve(driver: &Driver, bytes: u64, alignment: u64, wanted: u64) -> Result<u64> {
     let alignment = alignment.max(GRANULARITY);
-    if bytes == 0 || bytes % 4096 != 0 || !alignment.is_power_of_two() {
+    if bytes == 0 || !bytes.is_multiple_of(4096) || !alignment.is_power_of_two() {
         return Err(Code::INVALID_VALUE);
     }
     let mut heap = lock(&driver.heap);
-    let at_wanted = wanted != 0 && wanted % alignment == 0 && heap.arena.take_at(wanted, bytes);
+    let at_wanted =
+        wanted != 0 && wanted.is_multiple_of(alignment) && heap.arena.take_at(wanted, bytes);
     let base = if at_wanted && sys::map(wanted, bytes, Backing::Nothing, false) {
         wanted
     } else {
@@ -163,7 +164,7 @@ pub(crate) fn create(
     bytes: u64,
     call: &mut Call,
 ) -> Result<u64> {
-    if bytes == 0 || bytes % GRANULARITY != 0 {
+    if bytes == 0 || !bytes.is_multiple_of(GRANULARITY) {
         return Err(Code::INVALID_VALUE);
     }
     let gpu = device.map(|d| driver.gpu(d)).transpose()?;
@@ -264,7 +265,8 @@ pub(crate) fn map(
         .get(&handle)
         .copied()
         .ok_or(Code::INVALID_VALUE)?;
-    let aligned = address % GRANULARITY == 0 && bytes % GRANULARITY == 0 && bytes > 0;
+    let aligned =
+        address.is_multiple_of(GRANULARITY) && bytes.is_multiple_of(GRANULARITY) && bytes > 0;
     let fits = offset
         .checked_add(bytes)
         .is_some_and(|end| end <= own.bytes);
@@ -273,7 +275,7 @@ pub(crate) fn map(
         .range(..address.saturating_add(bytes))
         .next_back();
     let overlaps = before.is_some_and(|(base, m)| base + m.bytes > address);
-    if !reserved || !aligned || !fits || offset % GRANULARITY != 0 || overlaps {
+    if !reserved || !aligned || !fits || !offset.is_multiple_of(GRANULARITY) || overlaps {
         return Err(Code::INVALID_VALUE);
     }
     let descriptor = physical.file()?;

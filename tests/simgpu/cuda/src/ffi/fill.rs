@@ -13,7 +13,7 @@ fn fill(to: u64, value: u32, width: usize, count: usize, stream: u64) -> Result<
     if bytes == 0 {
         return Ok(());
     }
-    if to % width as u64 != 0 {
+    if !to.is_multiple_of(width as u64) {
         return Err(Code::INVALID_VALUE);
     }
     check_device(driver, to, bytes as u64)?;

@@ -18,7 +18,6 @@ pub(super) struct Config {
 }
 
 export! {
-    #[expect(clippy::too_many_arguments, reason = "the driver API's signature")]
     counted [stream] fn cuLaunchKernel, cuLaunchKernel_ptsz(
         function: u64, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
         _shared_bytes: u32, stream: u64, params: In<In<c_void>>, extra: In<In<c_void>>
@@ -27,7 +26,6 @@ export! {
         launch(function, shape, stream, || Arguments { params, extra }.timed_cost())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the driver API's signature")]
     counted [stream] fn cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz(
         function: u64, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
         _shared_bytes: u32, stream: u64, params: In<In<c_void>>

@@ -28,12 +28,10 @@ pub(super) fn names(library: u64) -> Result<Vec<u64>> {
 }
 
 export! {
-    #[expect(clippy::too_many_arguments, reason = "the driver API's signature")]
     journalled fn cuLibraryLoadData(result: Out<u64>, image: In<c_void>, _options: In<i32>, _values: In<c_void>, _count: u32, _library_options: In<i32>, _library_values: In<c_void>, _library_count: u32) |call| {
         load(result, read_image(image), call)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the driver API's signature")]
     journalled fn cuLibraryLoadFromFile(result: Out<u64>, path: Text, _options: In<i32>, _values: In<c_void>, _count: u32, _library_options: In<i32>, _library_values: In<c_void>, _library_count: u32) |call| {
         load(result, read_file(path), call)
     }

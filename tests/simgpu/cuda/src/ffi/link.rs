@@ -31,7 +31,6 @@ export! {
         result.set(link)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the driver API's signature")]
     journalled fn cuLinkAddData_v2(link: u64, _kind: i32, data: In<u8>, bytes: usize, _name: Text, _count: u32, _options: In<i32>, _values: In<c_void>) |_call| {
         append(link, &data.all(bytes)?)
     }

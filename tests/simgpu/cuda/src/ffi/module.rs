@@ -16,9 +16,9 @@ pub(super) fn read_image(image: In<c_void>) -> Result<Image> {
     // Byte by byte: a text may be shorter than four bytes.
     let bytes: In<u8> = image.cast();
     let mut start = [0u8; 4];
-    for index in 0..start.len() {
-        start[index] = bytes.all(index + 1)?[index];
-        if start[index] == 0 {
+    for (index, byte) in start.iter_mut().enumerate() {
+        *byte = bytes.at(index)?;
+        if *byte == 0 {
             break;
         }
     }

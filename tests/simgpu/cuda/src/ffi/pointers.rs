@@ -108,7 +108,8 @@ impl<T: Copy> In<T> {
         (0..count).map(|index| self.at(index)).collect()
     }
 
-    fn at(self, index: usize) -> Result<T> {
+    /// One value of an array.
+    pub(crate) fn at(self, index: usize) -> Result<T> {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
         }

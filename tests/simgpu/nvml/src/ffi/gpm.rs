@@ -73,6 +73,17 @@ fn value_of(id: u32, from: &GpuUsage, to: &GpuUsage) -> Option<f64> {
     }
 }
 
+/// Short name, long name and unit of a metric, NUL-terminated.
+fn names_of(id: u32) -> [&'static str; 3] {
+    match id {
+        GRAPHICS_UTIL => ["GRACT\0", "Graphics and compute engine active\0", "%\0"],
+        SM_UTIL => ["SMACT\0", "SM active\0", "%\0"],
+        SM_OCCUPANCY => ["SMOCC\0", "SM occupancy\0", "%\0"],
+        DRAM_BW_UTIL => ["DRAMA\0", "DRAM active\0", "%\0"],
+        _ => ["?\0", "Unknown\0", "\0"],
+    }
+}
+
 fn fill(device: &Device, metric: Ptr<Metric>, from: &GpuUsage, to: &GpuUsage) -> Result<()> {
     let id = metric.get()?.id;
     let outcome = device
@@ -92,13 +103,15 @@ fn fill(device: &Device, metric: Ptr<Metric>, from: &GpuUsage, to: &GpuUsage) ->
             .unwrap_or(value);
     }
     state().stale.insert((device.gpu, id), value);
-    // Field by field: the names that the caller may have put there stay.
-    metric
-        .field::<u32>(std::mem::offset_of!(Metric, result))
-        .set(result)?;
-    metric
-        .field::<f64>(std::mem::offset_of!(Metric, value))
-        .set(value)
+    let [short_name, long_name, unit] = names_of(id).map(|name| name.as_ptr().cast());
+    metric.set(Metric {
+        id,
+        result,
+        value,
+        short_name,
+        long_name,
+        unit,
+    })
 }
 
 export! {
