@@ -23,6 +23,14 @@ pub struct Answer {
     pub stderr: String,
 }
 
+impl Answer {
+    /// Everything it said: with `--json` an error is a document on standard output.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
 impl From<Output> for Answer {
     fn from(output: Output) -> Self {
         use std::os::unix::process::ExitStatusExt;
@@ -72,7 +80,7 @@ impl World {
             bail!(
                 "aegis {arguments:?} exited with {}: {}",
                 answer.code,
-                answer.stderr
+                answer.text()
             );
         }
         serde_json::from_str(&answer.stdout)
@@ -86,7 +94,7 @@ impl World {
     pub fn submit<S: AsRef<OsStr>>(&self, options: &[&str], command: &[S]) -> Result<JobId> {
         let answer = self.try_submit(options, command)?;
         if answer.code != 0 {
-            bail!("submit exited with {}: {}", answer.code, answer.stderr);
+            bail!("submit exited with {}: {}", answer.code, answer.text());
         }
         let value: Value = serde_json::from_str(&answer.stdout)
             .with_context(|| format!("submit answered {}", answer.stdout))?;
@@ -165,7 +173,7 @@ impl World {
     pub fn cancel(&self, job: JobId) -> Result<()> {
         let answer = self.run(["cancel", &job.to_string()])?;
         if answer.code != 0 {
-            bail!("cancel exited with {}: {}", answer.code, answer.stderr);
+            bail!("cancel exited with {}: {}", answer.code, answer.text());
         }
         Ok(())
     }

@@ -304,14 +304,16 @@ impl Drop for World {
             // Killed above; this reaps it.
             let _ = daemon.kill();
         }
-        if std::thread::panicking() || std::env::var_os("AEGIS_E2E_KEEP").is_some() {
-            let log = std::fs::read_to_string(self.log()).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let from = lines.len().saturating_sub(60);
-            eprintln!(
-                "the daemon's log ends with:\n{}",
-                lines.get(from..).unwrap_or_default().join("\n")
-            );
-        }
+        // Shown by the test runner if the test failed.
+        let log = std::fs::read_to_string(self.log()).unwrap_or_default();
+        let wanted = |line: &&str| {
+            std::env::var_os("AEGIS_E2E_DEBUG").is_some() || !line.contains(" DEBUG ")
+        };
+        let lines: Vec<&str> = log.lines().filter(wanted).collect();
+        let from = lines.len().saturating_sub(60);
+        eprintln!(
+            "the daemon's log ends with:\n{}",
+            lines.get(from..).unwrap_or_default().join("\n")
+        );
     }
 }

@@ -18,7 +18,7 @@ fn refused(
     assert_eq!(answer.code, code, "{options:?} {command:?}: {answer:?}");
     for word in words {
         assert!(
-            answer.stderr.contains(word),
+            answer.text().contains(word),
             "{options:?}: no `{word}` in {answer:?}"
         );
     }
@@ -84,7 +84,7 @@ fn an_unknown_command_fails_to_start_and_says_why() -> Result<()> {
         let answer = world.try_submit(&[], command)?;
         if answer.code != 0 {
             assert!(
-                answer.stderr.contains(command[0]),
+                answer.text().contains(command[0]),
                 "refused at submit: {answer:?}"
             );
             continue;
@@ -288,7 +288,7 @@ fn a_full_disk_for_the_journal_refuses_and_starts_nothing() -> Result<()> {
     }
     let answer = refused.context("a full disk refused nothing")?;
     assert_eq!(answer.code, 74, "{answer:?}");
-    assert!(answer.stderr.contains("disk"), "{answer:?}");
+    assert!(answer.text().contains("disk"), "{answer:?}");
     assert!(world.daemon()?.try_ended()?.is_none());
     world.running(before)?;
     std::fs::remove_file(filler)?;

@@ -69,16 +69,17 @@ fn a_job_within_its_lease_notices_nothing() -> Result<()> {
         "--startup",
         "0",
         "--epochs",
-        "2",
+        "3",
         "--steps",
         "40",
         "--progress",
         &progress.display().to_string(),
     ]);
     world.submit(&["--gpu-mem", "6GiB"], &command)?;
-    e2e::until("the first step", || {
+    // From then on it holds its peak and asks for no more.
+    e2e::until("the first evaluation", || {
         let lines = e2e::read_progress(&progress)?.lines;
-        Ok(lines.iter().any(|l| l.event == "step").then_some(()))
+        Ok(lines.iter().any(|l| l.event == "eval").then_some(()))
     })?;
     world.take_daemon()?.kill()?;
     let done = e2e::until("the end", || {

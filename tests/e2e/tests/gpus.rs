@@ -8,7 +8,8 @@ fn an_idle_machine_is_all_available_but_the_guard() -> Result<()> {
     let world = World::start(Setup::gpus(2, 16 * GIB))?;
     let gpus = e2e::until("first samples", || {
         let gpus = world.gpus()?;
-        Ok(gpus.iter().all(|g| g.used.is_some()).then_some(gpus))
+        let sampled = gpus.len() == 2 && gpus.iter().all(|g| g.used.is_some());
+        Ok(sampled.then_some(gpus))
     })?;
     assert_eq!(gpus.len(), 2);
     for gpu in gpus {

@@ -97,7 +97,8 @@ fn the_placement_policy_decides_between_idle_gpus() -> Result<()> {
         setup.machine.gpus[1].memory_bytes = 24 * GIB;
         let world = World::start(setup)?;
         e2e::until("a sample of each GPU", || {
-            let known = world.gpus()?.iter().all(|gpu| gpu.sample_age_ms.is_some());
+            let gpus = world.gpus()?;
+            let known = gpus.len() == 2 && gpus.iter().all(|gpu| gpu.sample_age_ms.is_some());
             Ok(known.then_some(()))
         })?;
         let job = world.submit(&["--gpu-mem", "2GiB"], &["true"])?;

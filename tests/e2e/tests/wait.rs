@@ -14,12 +14,12 @@ fn the_exit_code_is_the_jobs() -> Result<()> {
 }
 
 #[test]
-fn of_several_jobs_one_failure_is_failure() -> Result<()> {
+fn of_several_jobs_the_first_failure_counts() -> Result<()> {
     let world = World::start(Setup::gpus(2, 16 * GIB))?;
     let good = world.submit(&[], &["true"])?;
     let bad = world.submit(&[], &["sh", "-c", "exit 3"])?;
     let both = world.run(["wait", &good.to_string(), &bad.to_string()])?;
-    assert_eq!(both.code, 1, "{both:?}");
+    assert_eq!(both.code, 3, "{both:?}");
     let fine = world.run(["wait", &good.to_string()])?;
     assert_eq!(fine.code, 0, "{fine:?}");
     Ok(())
