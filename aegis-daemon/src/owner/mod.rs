@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! * an action that ends or starts something is carried out only after every event that led to it
-//!   is on disk ([`feed`]);
+//!   is on disk (`feed.rs`);
 //! * nothing here blocks for longer than one `fsync`.
 
 mod access;

@@ -97,6 +97,8 @@ impl Owner {
         owner.load_records()?;
         // The core forgets processes of the last daemon before those that live are adopted.
         let unfinished = owner.core.resume();
+        // `resume` is no event: a later replay must begin after it.
+        owner.snapshot();
         owner.feed(Event::Configured { policy });
         owner.adopt()?;
         owner.finish_intents(unfinished);

@@ -64,16 +64,12 @@ impl GpuState {
         }
     }
 
-    /// Forgets what telemetry said.
-    pub(super) fn forget_samples(&mut self) {
+    /// Samples so far say nothing of now: the GPU takes no job until the next one. Memory last seen
+    /// in use stays assumed, because residents' requests go on.
+    pub(super) fn distrust_samples(&mut self) {
         self.samples.clear();
         self.last_valid = None;
         self.sampled = false;
-        self.used = None;
-        self.foreign.clear();
-        self.unattributed = RecentMin::default();
-        self.job_bytes.clear();
-        self.settling = 0;
     }
 
     /// Takes a sample; `attributed` are the bytes that residents account for.

@@ -35,7 +35,7 @@ impl Core {
             }
         }
         for gpu in self.gpus.values_mut().filter(|gpu| gpu.lost) {
-            gpu.forget_samples();
+            gpu.distrust_samples();
         }
     }
 

@@ -16,7 +16,7 @@ impl Core {
         self.journal_error = None;
         self.wake = None;
         for gpu in self.gpus.values_mut() {
-            gpu.forget_samples();
+            gpu.distrust_samples();
         }
         for id in self.running.clone() {
             self.resume_job(id, &mut out);

@@ -35,6 +35,13 @@ impl Checks {
         self.open.keys().copied().collect()
     }
 
+    /// The daemon restarts: connections are gone, and limits are set anew.
+    pub(super) fn restarted(&mut self) {
+        self.open.clear();
+        self.limits.clear();
+        self.journal_broken = false;
+    }
+
     /// Checks a step.
     pub(super) fn step(&mut self, core: &Core, event: &Event, actions: &[Action]) {
         self.note(event);

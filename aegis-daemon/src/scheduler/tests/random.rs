@@ -60,6 +60,8 @@ pub(super) enum Happening {
     Journal(bool),
     Lose(u32),
     Uninstrumented(usize),
+    /// The daemon dies and comes back.
+    Restart,
 }
 
 fn resources() -> impl Strategy<Value = Resources> {
@@ -109,6 +111,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => prop::bool::weighted(0.2).prop_map(Happening::Journal),
         1 => (0..8_u32).prop_map(Happening::Lose),
         1 => pick().prop_map(Happening::Uninstrumented),
+        1 => Just(Happening::Restart),
     ]
 }
 
@@ -143,6 +146,11 @@ pub(super) fn play(policy: Policy, happenings: &[Happening]) -> World {
         observer.borrow_mut().step(core, event, actions);
     }));
     for happening in happenings {
+        if matches!(happening, Happening::Restart) {
+            checks.borrow_mut().restarted();
+            world.restart();
+            continue;
+        }
         let running = checks.borrow().running();
         let open = checks.borrow().open_requests();
         apply(&mut world, &running, &open, happening);
@@ -277,6 +285,7 @@ fn apply(world: &mut World, running: &[JobId], open: &[u64], happening: &Happeni
             let gpus = all.cloned().collect();
             world.feed(Event::MachineFound { gpus });
         }
+        Happening::Restart => {}
         Happening::Uninstrumented(index) => {
             if let Some(job) = job_at(index) {
                 let process = ProcessKey {

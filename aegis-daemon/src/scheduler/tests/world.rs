@@ -134,6 +134,23 @@ impl World {
         actions
     }
 
+    /// A new daemon loads the core, and adopts the processes that live.
+    pub(super) fn restart(&mut self) {
+        let stored = serde_json::to_string(&self.core).expect("serialises");
+        self.core = serde_json::from_str(&stored).expect("deserialises");
+        self.wake = None;
+        for action in self.core.resume() {
+            if let Action::WakeAt { at } = action {
+                self.wake = Some(at.0);
+            }
+        }
+        let processes: Vec<(JobId, ProcessKey)> = self.processes.keys().copied().collect();
+        for (job, process) in processes {
+            self.feed(Event::ProcessAttached { job, process });
+            self.report(job, process);
+        }
+    }
+
     /// Lets time pass, waking the core when it asked for it.
     pub(super) fn pass(&mut self, millis: u64) -> Vec<Action> {
         let target = self.now + millis;
