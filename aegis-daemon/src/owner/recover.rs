@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aegis_common::action::Action;
 use aegis_common::event::Event;
 use aegis_common::id::{JobId, Moment, ProcessKey};
-use aegis_common::job::Exit;
+use aegis_common::job::{Exit, JobState};
 use aegis_common::policy::Policy;
 use aegis_common::wire::GpuView;
 use tokio::sync::{mpsc, watch};
@@ -171,8 +171,15 @@ impl Owner {
             return;
         }
         match state {
-            // The intent to start it is carried out again.
-            FoundState::NeverStarted => {}
+            // The intent to start it is carried out again. If it was to be stopped in the meantime
+            // no keeper is there to report its end.
+            FoundState::NeverStarted => {
+                let state = self.core.job(job).map(|job| job.state);
+                if matches!(state, Some(JobState::Stopping { .. })) {
+                    let exit = Exit::Unknown;
+                    self.feed(Event::Ended { job, attempt, exit });
+                }
+            }
             FoundState::Running => {
                 info!(%job, attempt, "adopted");
                 self.feed(Event::Started { job, attempt, gpus });
