@@ -69,7 +69,10 @@ pub(in crate::cli) fn sentence(job: &JobView, users: &mut Users) -> String {
         JobState::Pending => match (job.position, job.attempts.len()) {
             (Some(position), 0) => format!("pending, place {position} in the queue"),
             (Some(position), done) => {
-                format!("pending again after {done} attempts, place {position} in the queue")
+                format!(
+                    "pending again after {done} {}, place {position} in the queue",
+                    if done == 1 { "attempt" } else { "attempts" }
+                )
             }
             (None, _) => "pending".to_owned(),
         },
