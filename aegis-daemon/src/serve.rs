@@ -99,17 +99,6 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
         keeper_events,
     )
     .map_err(RecoverError::from)?;
-    let telemetry = Telemetry::start(
-        TelemetryConfig {
-            nvml_library: config.telemetry.nvml_library.clone(),
-            memory_interval: config.telemetry.sample_interval,
-            sample_interval: config.telemetry.gpm_interval,
-            process_interval: config.telemetry.process_interval,
-        },
-        samples,
-    )
-    .map_err(attempt("starting the telemetry thread"))?;
-    let telemetry = Arc::new(telemetry);
     let settings = Settings {
         rootless,
         uid: rustix::process::geteuid().as_raw(),
@@ -129,7 +118,19 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
         policy.share_with_foreign = false;
     }
     let loopback = Loopback { process_gone, stop };
-    let owner = Owner::recover(settings, policy, store, keepers, Some(telemetry), loopback)?;
+    let mut owner = Owner::recover(settings, policy, store, keepers, loopback)?;
+    let telemetry = Telemetry::start(
+        TelemetryConfig {
+            nvml_library: config.telemetry.nvml_library.clone(),
+            memory_interval: config.telemetry.sample_interval,
+            sample_interval: config.telemetry.gpm_interval,
+            process_interval: config.telemetry.process_interval,
+            known: owner.gpus_in_use(),
+        },
+        samples,
+    )
+    .map_err(attempt("starting the telemetry thread"))?;
+    owner.set_telemetry(Arc::new(telemetry));
 
     stop_on_signals(stopper)?;
     tokio::spawn(server.serve(clients));
