@@ -74,7 +74,8 @@ fn register(state: &State) -> bool {
     if !connection.send(state, |token| Request::new(Op::Hello, token)) {
         return false;
     }
-    let Some((Some(answer), descriptors)) = connection.receive(now_ms() + HELLO_ANSWER_MS as u64) else {
+    let Some((Some(answer), descriptors)) = connection.receive(now_ms() + HELLO_ANSWER_MS as u64)
+    else {
         return false;
     };
     let [ledger, lease, ..] = descriptors;

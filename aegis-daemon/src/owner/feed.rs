@@ -44,13 +44,20 @@ impl Owner {
 
     /// Commits if needed, then carries the actions out (or keeps those that need a journal which
     /// cannot be written).
-    pub(super) fn settle(&mut self, actions: Vec<Action>, durable: bool) {
+    pub(super) fn settle(&mut self, mut actions: Vec<Action>, durable: bool) {
         for action in &actions {
             if let Action::Finish { job, .. } = action {
                 self.record_final(*job);
             }
         }
         if durable {
+            if self.journal_error.is_some() {
+                // Behind what waits already, so that a stop can withdraw a start.
+                let waits = |action: &Action| action.needs_journal();
+                let (waiting, rest): (Vec<_>, Vec<_>) = actions.into_iter().partition(waits);
+                self.deferred.extend(waiting);
+                actions = rest;
+            }
             self.commit();
         }
         for action in actions {
@@ -130,9 +137,17 @@ fn withdraw(deferred: &mut Vec<Action>) -> Vec<(JobId, u32)> {
         _ => None,
     };
     let started = |action: &&Action| matches!(action, Action::Start { .. });
-    let started: BTreeSet<_> = deferred.iter().filter(started).filter_map(attempt_of).collect();
+    let started: BTreeSet<_> = deferred
+        .iter()
+        .filter(started)
+        .filter_map(attempt_of)
+        .collect();
     let stopped = |action: &&Action| matches!(action, Action::Stop { .. });
-    let stopped: BTreeSet<_> = deferred.iter().filter(stopped).filter_map(attempt_of).collect();
+    let stopped: BTreeSet<_> = deferred
+        .iter()
+        .filter(stopped)
+        .filter_map(attempt_of)
+        .collect();
     let withdrawn: Vec<_> = started.intersection(&stopped).copied().collect();
     deferred.retain(|action| attempt_of(action).is_none_or(|of| !withdrawn.contains(&of)));
     withdrawn

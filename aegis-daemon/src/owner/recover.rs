@@ -233,13 +233,7 @@ impl Owner {
         }
     }
 
-    fn adopt_end(
-        &mut self,
-        job: JobId,
-        attempt: u32,
-        gpus: Vec<GpuIndex>,
-        exit: Exit,
-    ) {
+    fn adopt_end(&mut self, job: JobId, attempt: u32, gpus: Vec<GpuIndex>, exit: Exit) {
         self.feed(Event::Started { job, attempt, gpus });
         self.feed(Event::Ended { job, attempt, exit });
     }
