@@ -1,4 +1,5 @@
 //! Recovery from what a dead daemon left on the disk.
+#![cfg(test)]
 
 use std::path::Path;
 
