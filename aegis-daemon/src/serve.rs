@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,17 +100,6 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
         keeper_events,
     )
     .map_err(RecoverError::from)?;
-    let telemetry = Telemetry::start(
-        TelemetryConfig {
-            nvml_library: config.telemetry.nvml_library.clone(),
-            memory_interval: config.telemetry.sample_interval,
-            sample_interval: config.telemetry.gpm_interval,
-            process_interval: config.telemetry.process_interval,
-        },
-        samples,
-    )
-    .map_err(attempt("starting the telemetry thread"))?;
-    let telemetry = Arc::new(telemetry);
     let settings = Settings {
         rootless,
         uid: rustix::process::geteuid().as_raw(),
@@ -129,7 +119,19 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
         policy.share_with_foreign = false;
     }
     let loopback = Loopback { process_gone, stop };
-    let owner = Owner::recover(settings, policy, store, keepers, Some(telemetry), loopback)?;
+    let mut owner = Owner::recover(settings, policy, store, keepers, loopback)?;
+    let telemetry = Telemetry::start(
+        TelemetryConfig {
+            nvml_library: config.telemetry.nvml_library.clone(),
+            memory_interval: config.telemetry.sample_interval,
+            sample_interval: config.telemetry.gpm_interval,
+            process_interval: config.telemetry.process_interval,
+            known: owner.gpus_in_use(),
+        },
+        samples,
+    )
+    .map_err(attempt("starting the telemetry thread"))?;
+    owner.set_telemetry(Arc::new(telemetry));
 
     stop_on_signals(stopper)?;
     tokio::spawn(server.serve(clients));
@@ -159,7 +161,6 @@ impl Directories {
     /// Creates what is missing. The runtime directory is open to all in root mode, because shims
     /// of every user connect there; the state directory lets users reach only their own logs.
     fn prepare(state: &Path, runtime: &Path, rootless: bool) -> Result<Self, ServeError> {
-        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
         let mode = if rootless { 0o700 } else { 0o711 };
         let leases = runtime.join("leases");
         for (directory, mode) in [
@@ -183,7 +184,16 @@ impl Directories {
 /// One daemon per state directory: the lock goes with the process, however it ends.
 fn lock(state_dir: &Path) -> Result<File, ServeError> {
     let path = state_dir.join("lock");
-    let file = File::create(&path).map_err(attempt(format!("creating {}", path.display())))?;
+    // Whoever can open it can lock it, and keep the daemon from starting.
+    let owners = std::fs::Permissions::from_mode(0o600);
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|file| file.set_permissions(owners).map(|()| file))
+        .map_err(attempt(format!("creating {}", path.display())))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(ServeError::Locked(state_dir.to_owned())),

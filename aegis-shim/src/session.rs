@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering;
 
 use aegis_common::abi::lease::LEASE_BINDS_NS;
 use aegis_common::abi::message::{
-    ANSWER_BYTES, Answer, GROW_DEADLINE_MS, HELLO_DEADLINE_MS, Op, Request, Verdict, WAIT_MAX_MS,
+    ANSWER_BYTES, Answer, GROW_DEADLINE_MS, HELLO_ANSWER_MS, HELLO_DEADLINE_MS, Op, Request,
+    Verdict, WAIT_MAX_MS,
 };
 use aegis_common::abi::{GpuUuid, env};
 use shim_core::lease::Reply;
@@ -14,10 +15,6 @@ use shim_core::sys::syscall::{self, EAGAIN, EINTR, Errno, MAX_DESCRIPTORS};
 use crate::sys::environment;
 use crate::sys::state::{ACTIVE, Address, FRESH, OFF, STARTING, State, state};
 
-/// How long the answer to a hello may take once the connection stands, milliseconds. Longer than
-/// [`HELLO_DEADLINE_MS`]: a daemon that listens is alive, and a job that it cannot see never shares a
-/// GPU; so on a busy machine patience once per process is worth it.
-const HELLO_PATIENCE_MS: u64 = 1000;
 /// How long a full listen queue is tried again, milliseconds.
 const CONNECT_DEADLINE_MS: u64 = 5;
 /// How long a request waits for a daemon that is being restarted, milliseconds.
@@ -49,7 +46,7 @@ fn start(state: &'static State) -> Option<&'static State> {
         let phase = if register(state) { ACTIVE } else { OFF };
         state.phase.store(phase, Ordering::Release);
     }
-    // Another thread registers: that takes no longer than the deadline of a hello.
+    // Another thread registers: that takes no longer than a hello and its answer may.
     loop {
         match state.phase.load(Ordering::Acquire) {
             ACTIVE => return Some(state),
@@ -77,7 +74,8 @@ fn register(state: &State) -> bool {
     if !connection.send(state, |token| Request::new(Op::Hello, token)) {
         return false;
     }
-    let Some((Some(answer), descriptors)) = connection.receive(now_ms() + HELLO_PATIENCE_MS) else {
+    let Some((Some(answer), descriptors)) = connection.receive(now_ms() + HELLO_ANSWER_MS as u64)
+    else {
         return false;
     };
     let [ledger, lease, ..] = descriptors;

@@ -16,7 +16,9 @@ pub enum Kind {
     Linear = 0,
     /// `cuMemAllocManaged`. Resident pages vary; charged in full.
     Managed = 1,
-    /// Stream-ordered pools: reserved bytes.
+    /// Stream-ordered allocations: the bytes asked for, charged from allocation to free. What a pool
+    /// reserves beyond them (freed blocks up to its release threshold) is not charged in this
+    /// version: it shows in NVML's figure and counts as the process's overhead.
     Pool = 2,
     /// `cuMemCreate` with a device location.
     Vmm = 3,

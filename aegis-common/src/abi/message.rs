@@ -12,8 +12,13 @@ pub const REQUEST_BYTES: usize = 128;
 /// Bytes of an answer.
 pub const ANSWER_BYTES: usize = 64;
 
-/// How long the shim waits for the connection and for the first answer to `hello`, milliseconds.
+/// How long the shim tries to connect for its `hello` while the listen queue is full, milliseconds.
+/// With nobody listening it gives up at once.
 pub const HELLO_DEADLINE_MS: i32 = 50;
+/// How long the shim then waits for the answer to `hello`, milliseconds. Longer than connecting: a
+/// daemon that listens is alive, and a job that it cannot see never shares a GPU, so on a busy
+/// machine patience once per process is worth it.
+pub const HELLO_ANSWER_MS: i32 = 1000;
 /// How long the shim waits for the first answer to `grow`, milliseconds.
 pub const GROW_DEADLINE_MS: i32 = 2000;
 /// Longest wait the daemon may ask for, milliseconds (contract C4).

@@ -1,6 +1,7 @@
 //! Serving clients on the Unix socket: one file per verb.
 
 pub(crate) mod cancel;
+mod caps;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod gpus;

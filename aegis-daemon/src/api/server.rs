@@ -8,11 +8,13 @@ use std::time::Duration;
 use aegis_common::wire::{ErrorCode, Failure, MAX_FRAME, PROTOCOL, Request, Response};
 use bytes::Bytes;
 use futures_util::SinkExt;
+use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::codec::{Framed, LengthDelimitedCodec};
 use tracing::{debug, warn};
 
+use super::caps::{Clients, OPEN_PER_UID};
 use super::failure;
 use crate::owner::{ClientCall, Peer};
 use crate::sys::peer::peer_groups;
@@ -64,12 +66,13 @@ impl Server {
 
     /// Accepts clients for ever; each has a task of its own.
     pub async fn serve(self, calls: mpsc::UnboundedSender<ClientCall>) {
+        let clients = Clients::default();
         loop {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let calls = calls.clone();
+                    let (clients, calls) = (clients.clone(), calls.clone());
                     tokio::spawn(async move {
-                        if let Err(error) = converse(stream, calls).await {
+                        if let Err(error) = receive(stream, &clients, calls).await {
                             debug!(%error, "client");
                         }
                     });
@@ -84,19 +87,48 @@ impl Server {
     }
 }
 
-/// One client: a hello, then requests answered in order.
-async fn converse(stream: UnixStream, calls: mpsc::UnboundedSender<ClientCall>) -> io::Result<()> {
+/// Lets a client in, or tells it that its user has too many.
+async fn receive(
+    stream: UnixStream,
+    clients: &Clients,
+    calls: mpsc::UnboundedSender<ClientCall>,
+) -> io::Result<()> {
     let credentials = stream.peer_cred()?;
+    if let Some(_seat) = clients.admit(credentials.uid()) {
+        return converse(stream, credentials, calls).await;
+    }
+    let refusal = Response::Failed(Failure {
+        hint: Some("end some of your `aegis wait` or `aegis log -f` and try again".to_owned()),
+        ..failure(
+            ErrorCode::Unreachable,
+            &format!("you have {OPEN_PER_UID} connections to the daemon, and may not have more"),
+        )
+    });
+    let json = serde_json::to_vec(&refusal).map_err(io::Error::other)?;
+    // Fits the socket's empty buffer: it does not wait for the client.
+    frames(stream).send(Bytes::from(json)).await
+}
+
+fn frames(stream: UnixStream) -> Framed<UnixStream, LengthDelimitedCodec> {
+    let codec = LengthDelimitedCodec::builder()
+        .max_frame_length(MAX_FRAME)
+        .new_codec();
+    Framed::new(stream, codec)
+}
+
+/// One client: a hello, then requests answered in order.
+async fn converse(
+    stream: UnixStream,
+    credentials: UCred,
+    calls: mpsc::UnboundedSender<ClientCall>,
+) -> io::Result<()> {
     let peer = Peer {
         uid: credentials.uid(),
         gid: credentials.gid(),
         groups: peer_groups(&stream).unwrap_or_default(),
         pid: credentials.pid().and_then(|pid| u32::try_from(pid).ok()),
     };
-    let codec = LengthDelimitedCodec::builder()
-        .max_frame_length(MAX_FRAME)
-        .new_codec();
-    let mut frames = Framed::new(stream, codec);
+    let mut frames = frames(stream);
     let mut greeted = false;
     while let Some(frame) = next(&mut frames).await {
         let response = match frame.and_then(|frame| parse(&frame)) {

@@ -107,7 +107,11 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
             "use fewer retries",
         ));
     }
-    resources.time_limit_s = resources.time_limit_s.or(settings.default_time_limit_s);
+    // With a maximum every job has a limit.
+    resources.time_limit_s = resources
+        .time_limit_s
+        .or(settings.default_time_limit_s)
+        .or(settings.max_time_limit_s);
     if let (Some(limit), Some(most)) = (resources.time_limit_s, settings.max_time_limit_s)
         && limit > most
         && !owner.is_admin(peer)

@@ -100,8 +100,6 @@ pub struct Jobs {
     pub max_time_limit: Option<Duration>,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// End processes that a job leaves behind when its command has ended.
-    pub kill_leftovers: bool,
 }
 
 /// `[telemetry]`.
@@ -155,7 +153,6 @@ impl Config {
                 default_time_limit: None,
                 max_time_limit: None,
                 grace: Duration::from_secs(10),
-                kill_leftovers: true,
             },
             telemetry: Telemetry {
                 nvml_library: None,

@@ -267,11 +267,6 @@ fn jobs(jobs: &mut Jobs, visit: &mut impl Visit) {
         "Between SIGTERM and SIGKILL when a job is stopped.",
         &mut Span(&mut jobs.grace, ms(0)..=seconds(3600)),
     );
-    visit.key(
-        "kill_leftovers",
-        "End the processes a job leaves behind when its command has ended.",
-        &mut Flag(&mut jobs.kill_leftovers),
-    );
 }
 
 fn telemetry(telemetry: &mut Telemetry, visit: &mut impl Visit) {

@@ -31,7 +31,7 @@ pub(crate) fn spawn(config: &KeepersConfig, start: &StartOrder<'_>) -> std::io::
     file.write_all(&order)?;
     file.rewind()?;
     let (control, keepers_end) = control::pair()?;
-    let child = Command::new(&config.keeper_program)
+    let mut child = Command::new(&config.keeper_program)
         .arg("keeper")
         .env_clear()
         .current_dir("/")
@@ -39,17 +39,28 @@ pub(crate) fn spawn(config: &KeepersConfig, start: &StartOrder<'_>) -> std::io::
         .stdout(Stdio::from(keepers_end))
         .stderr(Stdio::null())
         .spawn()?;
-    let pid = child.id();
-    // Not waited for yet, so the pid cannot belong to anybody else.
+    match name(child.id()) {
+        Ok((key, pidfd)) => Ok(Spawned {
+            key,
+            pidfd,
+            control,
+        }),
+        Err(error) => {
+            // Unwatched it must not run what is reported as not started.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(error)
+        }
+    }
+}
+
+/// Identifies a child that is not waited for yet, so that its pid cannot belong to anybody else.
+fn name(pid: u32) -> std::io::Result<(ProcessKey, OwnedFd)> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let raw = raw.ok_or_else(|| std::io::Error::other("no pid"))?;
     let pidfd = pidfd_open(raw, PidfdFlags::empty())?;
     let key = tree::identify(pid).ok_or_else(|| std::io::Error::other("/proc cannot be read"))?;
-    Ok(Spawned {
-        key,
-        pidfd,
-        control,
-    })
+    Ok((key, pidfd))
 }
 
 fn order(config: &KeepersConfig, start: &StartOrder<'_>) -> Order {

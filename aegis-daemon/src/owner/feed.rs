@@ -1,7 +1,11 @@
 //! Event → core → journal → action.
 
+use std::collections::BTreeSet;
+
 use aegis_common::action::Action;
 use aegis_common::event::{Event, Stamped};
+use aegis_common::id::JobId;
+use aegis_common::job::Exit;
 use tracing::{debug, error, info};
 
 use super::Owner;
@@ -40,13 +44,20 @@ impl Owner {
 
     /// Commits if needed, then carries the actions out (or keeps those that need a journal which
     /// cannot be written).
-    pub(super) fn settle(&mut self, actions: Vec<Action>, durable: bool) {
+    pub(super) fn settle(&mut self, mut actions: Vec<Action>, durable: bool) {
         for action in &actions {
             if let Action::Finish { job, .. } = action {
                 self.record_final(*job);
             }
         }
         if durable {
+            if self.journal_error.is_some() {
+                // Behind what waits already, so that a stop can withdraw a start.
+                let waits = |action: &Action| action.needs_journal();
+                let (waiting, rest): (Vec<_>, Vec<_>) = actions.into_iter().partition(waits);
+                self.deferred.extend(waiting);
+                actions = rest;
+            }
             self.commit();
         }
         for action in actions {
@@ -67,10 +78,15 @@ impl Owner {
                 failpoint::hit("owner.committed");
                 if self.journal_error.take().is_some() {
                     info!("the journal can be written again");
-                    let deferred = std::mem::take(&mut self.deferred);
+                    let mut deferred = std::mem::take(&mut self.deferred);
+                    let withdrawn = withdraw(&mut deferred);
                     self.feed(Event::JournalState { error: None });
                     for action in deferred {
                         self.perform(action);
+                    }
+                    for (job, attempt) in withdrawn {
+                        let exit = Exit::Unknown;
+                        self.feed(Event::Ended { job, attempt, exit });
                     }
                 }
             }
@@ -108,5 +124,64 @@ impl Owner {
             Ok(()) => self.since_snapshot = 0,
             Err(failure) => error!(error = %failure, "no snapshot; the journal grows on"),
         }
+    }
+}
+
+/// Takes out the attempts that were to be started and then to be stopped, all while the journal
+/// could not be written: they never begin. Their submitters may have been told so already.
+fn withdraw(deferred: &mut Vec<Action>) -> Vec<(JobId, u32)> {
+    let attempt_of = |action: &Action| match action {
+        Action::Start { job, attempt, .. } | Action::Stop { job, attempt, .. } => {
+            Some((*job, *attempt))
+        }
+        _ => None,
+    };
+    let started = |action: &&Action| matches!(action, Action::Start { .. });
+    let started: BTreeSet<_> = deferred
+        .iter()
+        .filter(started)
+        .filter_map(attempt_of)
+        .collect();
+    let stopped = |action: &&Action| matches!(action, Action::Stop { .. });
+    let stopped: BTreeSet<_> = deferred
+        .iter()
+        .filter(stopped)
+        .filter_map(attempt_of)
+        .collect();
+    let withdrawn: Vec<_> = started.intersection(&stopped).copied().collect();
+    deferred.retain(|action| attempt_of(action).is_none_or(|of| !withdrawn.contains(&of)));
+    withdrawn
+}
+
+#[cfg(test)]
+mod tests {
+    use aegis_common::action::Action;
+    use aegis_common::id::{GpuIndex, JobId};
+    use aegis_common::reason::StopReason;
+
+    use super::withdraw;
+
+    fn start(job: u64) -> Action {
+        Action::Start {
+            job: JobId(job),
+            attempt: 1,
+            gpus: vec![GpuIndex(0)],
+            virtual_total: None,
+        }
+    }
+
+    fn stop(job: u64) -> Action {
+        Action::Stop {
+            job: JobId(job),
+            attempt: 1,
+            why: StopReason::Cancelled { by: 0 },
+        }
+    }
+
+    #[test]
+    fn what_was_cancelled_before_it_could_start_never_does() {
+        let mut deferred = vec![start(1), stop(2), start(3), stop(1)];
+        assert_eq!(withdraw(&mut deferred), [(JobId(1), 1)]);
+        assert_eq!(deferred, [stop(2), start(3)]);
     }
 }

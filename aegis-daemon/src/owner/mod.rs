@@ -15,6 +15,8 @@ mod feed;
 mod perform;
 mod processes;
 mod recover;
+#[cfg(test)]
+mod recover_tests;
 mod run;
 mod sample;
 mod shim;

@@ -48,6 +48,9 @@ impl Owner {
             }
             Action::Retry { job, attempt, why } => {
                 info!(%job, attempt, %why, "another attempt follows");
+                // Its end is on disk. A later daemon must not look for what it left behind: the
+                // next attempt carries the same token.
+                self.keepers.forget(job, attempt.saturating_sub(1));
             }
             Action::WakeAt { at } => self.wake_at = Some(at),
         }

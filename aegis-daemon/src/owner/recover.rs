@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use aegis_common::abi::GpuUuid;
 use aegis_common::action::Action;
 use aegis_common::event::Event;
-use aegis_common::id::{JobId, Moment, ProcessKey};
+use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::{Exit, JobState};
 use aegis_common::policy::Policy;
 use aegis_common::wire::GpuView;
@@ -58,7 +59,6 @@ impl Owner {
         policy: Policy,
         store: Store,
         keepers: Keepers,
-        telemetry: Option<Arc<Telemetry>>,
         loopback: Loopback,
     ) -> Result<Self, RecoverError> {
         let recovery = store.recover()?;
@@ -72,7 +72,7 @@ impl Owner {
             core,
             store,
             keepers,
-            telemetry,
+            telemetry: None,
             telemetry_error: None,
             telemetry_active: true,
             machine,
@@ -99,15 +99,31 @@ impl Owner {
         let unfinished = owner.core.resume();
         // `resume` is no event: a later replay must begin after it.
         owner.snapshot();
-        owner.feed(Event::Configured { policy });
         owner.adopt()?;
+        // Only now: what follows from it may concern any attempt that was found.
+        owner.feed(Event::Configured { policy });
         owner.finish_intents(unfinished);
+        owner.remove_stale_pages();
         info!(
             events = recovery.events.len(),
             live = owner.core.live().count(),
             "journal replayed"
         );
         Ok(owner)
+    }
+
+    /// The GPUs on which jobs run, with the indices that their leases and records name.
+    #[must_use]
+    pub fn gpus_in_use(&self) -> Vec<(GpuUuid, GpuIndex)> {
+        let gpus = self.core.gpus(self.core.now()).into_iter();
+        gpus.filter(|gpu| !gpu.residents.is_empty())
+            .filter_map(|gpu| Some((uuid::parse(&gpu.uuid)?, gpu.index)))
+            .collect()
+    }
+
+    /// Where to ask for fresh samples.
+    pub fn set_telemetry(&mut self, telemetry: Arc<Telemetry>) {
+        self.telemetry = Some(telemetry);
     }
 
     fn load_records(&mut self) -> Result<(), StoreError> {
@@ -171,18 +187,13 @@ impl Owner {
             return;
         }
         match state {
-            // The intent to start it is carried out again. If it was to be stopped in the meantime
-            // no keeper is there to report its end.
-            FoundState::NeverStarted => {
-                let state = self.core.job(job).map(|job| job.state);
-                if matches!(state, Some(JobState::Stopping { .. })) {
-                    let exit = Exit::Unknown;
-                    self.feed(Event::Ended { job, attempt, exit });
-                }
-            }
+            FoundState::NeverStarted => self.adopt_never_started(job, attempt),
             FoundState::Running => {
                 info!(%job, attempt, "adopted");
                 self.feed(Event::Started { job, attempt, gpus });
+                if let Some(total) = self.core.virtual_total(job) {
+                    self.virtual_totals.insert(job, total);
+                }
                 self.adopt_processes(job, attempt);
             }
             FoundState::StartFailed { error } => {
@@ -197,13 +208,32 @@ impl Owner {
         }
     }
 
-    fn adopt_end(
-        &mut self,
-        job: JobId,
-        attempt: u32,
-        gpus: Vec<aegis_common::id::GpuIndex>,
-        exit: Exit,
-    ) {
+    /// The intent to start it is carried out again, unless it was to be stopped since: then no
+    /// keeper is there to report its end.
+    fn adopt_never_started(&mut self, job: JobId, attempt: u32) {
+        let state = self.core.job(job).map(|job| job.state);
+        if matches!(state, Some(JobState::Stopping { .. })) {
+            let exit = Exit::Unknown;
+            self.feed(Event::Ended { job, attempt, exit });
+        }
+    }
+
+    /// Lease pages of processes that ended while there was no daemon.
+    fn remove_stale_pages(&self) {
+        let entries = std::fs::read_dir(&self.settings.lease_dir);
+        for entry in entries.into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let stale = name
+                .to_str()
+                .and_then(LeaseName::from_file)
+                .is_some_and(|name| self.processes.get(name.process).is_none());
+            if stale && let Err(error) = std::fs::remove_file(entry.path()) {
+                warn!(path = %entry.path().display(), %error, "a lease page stays behind");
+            }
+        }
+    }
+
+    fn adopt_end(&mut self, job: JobId, attempt: u32, gpus: Vec<GpuIndex>, exit: Exit) {
         self.feed(Event::Started { job, attempt, gpus });
         self.feed(Event::Ended { job, attempt, exit });
     }
@@ -249,15 +279,14 @@ fn replay(recovery: &Recovery) -> Result<(Core, Moment), serde_json::Error> {
         Some(json) => serde_json::from_str(json)?,
         None => Core::new(),
     };
-    let mut last = Moment::default();
     for stamped in &recovery.events {
-        last = last.max(stamped.at);
         for action in core.step(stamped.at, &stamped.event) {
             if let Action::Finish { job, .. } = action {
                 core.forget(job);
             }
         }
     }
+    let last = core.now();
     Ok((core, last))
 }
 

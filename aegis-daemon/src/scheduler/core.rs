@@ -36,6 +36,10 @@ pub struct Core {
     pub(super) journal_error: Option<String>,
     /// The wake-up asked for last, while it has not come.
     pub(super) wake: Option<Moment>,
+    /// A new daemon has not yet told what became of the attempts in progress: one whose time limit
+    /// passed meanwhile may have ended before it did.
+    #[serde(default)]
+    pub(super) resuming: bool,
 }
 
 impl Core {
@@ -54,6 +58,7 @@ impl Core {
             last_placed: None,
             journal_error: None,
             wake: None,
+            resuming: false,
         }
     }
 
@@ -79,7 +84,10 @@ impl Core {
 
     fn take(&mut self, at: Moment, event: &Event, out: &mut Vec<Action>) {
         match event {
-            Event::Configured { policy } => self.policy = policy.clone(),
+            Event::Configured { policy } => {
+                self.policy = policy.clone();
+                self.resuming = false;
+            }
             Event::MachineFound { gpus } => self.machine_found(at, gpus),
             Event::Submitted {
                 job,

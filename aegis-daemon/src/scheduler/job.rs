@@ -193,6 +193,11 @@ impl Run {
         lines.fold(departed, |sum, line| sum.saturating_add(line.charge()))
     }
 
+    /// What its processes see as a GPU's total.
+    pub(super) fn virtual_total(&self) -> Option<u64> {
+        self.holds.first().and_then(|hold| hold.cap)
+    }
+
     /// A process of it runs without the shim.
     pub(super) fn uninstrumented(&self) -> bool {
         self.processes.iter().any(|process| !process.instrumented)

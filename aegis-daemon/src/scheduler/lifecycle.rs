@@ -63,6 +63,9 @@ impl Core {
 
     /// Stops what ran longer than its limit.
     pub(super) fn stop_overdue(&mut self, at: Moment, out: &mut Vec<Action>) {
+        if self.resuming {
+            return;
+        }
         let overdue = |id: &JobId| {
             let job = self.jobs.get(id)?;
             let limit_s = job.resources.time_limit_s?;

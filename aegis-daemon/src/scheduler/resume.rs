@@ -10,11 +10,15 @@ impl Core {
     /// Forgets what died with the daemon (processes, samples, requests for memory: they will be
     /// told anew) and repeats the actions whose result is not known yet; all of them are
     /// idempotent.
+    ///
+    /// Until [`Event::Configured`](aegis_common::event::Event::Configured) says that all attempts
+    /// found were told, none is stopped for its time limit.
     pub fn resume(&mut self) -> Vec<Action> {
         let mut out = Vec::new();
         self.waiting.clear();
         self.journal_error = None;
         self.wake = None;
+        self.resuming = true;
         for gpu in self.gpus.values_mut() {
             gpu.distrust_samples();
         }
@@ -43,7 +47,7 @@ impl Core {
                     job: id,
                     attempt,
                     gpus: last.map(|last| last.gpus.clone()).unwrap_or_default(),
-                    virtual_total: run.holds.first().and_then(|hold| hold.cap),
+                    virtual_total: run.virtual_total(),
                 });
             }
             Stage::Stopping { why } => out.push(Action::Stop {

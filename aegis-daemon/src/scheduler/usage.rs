@@ -124,8 +124,12 @@ impl Core {
         for line in &mut process.lines {
             let report = gpus.iter().find(|report| report.gpu == line.gpu);
             let Some(report) = report else { continue };
+            // Bytes in flight are within the sub-lease, or belong to a request that is not granted.
+            // Only a process found by a new daemon may have them by a lease that is not known: its
+            // ledger was read after the limit was lowered.
+            let unknown = if line.touched { 0 } else { report.inflight };
             line.touched = true;
-            line.used = report.used;
+            line.used = report.used.saturating_add(unknown);
             line.refusal = report.refusal;
             if let Some(nvml) = report.nvml {
                 line.overhead.push(at, nvml.saturating_sub(report.used));

@@ -102,6 +102,19 @@ impl Core {
         })
     }
 
+    /// The moment of the last step.
+    #[must_use]
+    pub const fn now(&self) -> Moment {
+        self.now
+    }
+
+    /// What the processes of a job's attempt in progress see as a GPU's total, if anything else
+    /// than its memory.
+    #[must_use]
+    pub fn virtual_total(&self, job: JobId) -> Option<u64> {
+        self.jobs.get(&job)?.run.as_ref()?.virtual_total()
+    }
+
     /// Live jobs: those with an attempt in progress by number, then the pending ones in queue
     /// order.
     pub fn live(&self) -> impl Iterator<Item = JobId> {

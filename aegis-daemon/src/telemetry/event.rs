@@ -23,8 +23,8 @@ pub enum TelemetryEvent {
 /// A GPU that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuFound {
-    /// NVML's index when the GPU was first seen. It stays with the GPU's UUID while the daemon
-    /// lives, even if the driver numbers the others anew after a loss.
+    /// NVML's index when the GPU was first seen. It stays with the GPU's UUID while the daemon or
+    /// a job on the GPU lives, even if the driver numbers the others anew after a loss.
     pub index: GpuIndex,
     /// NVML's UUID, `GPU-…`.
     pub uuid: String,

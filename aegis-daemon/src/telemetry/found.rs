@@ -32,6 +32,12 @@ impl Indices {
     }
 }
 
+impl FromIterator<(GpuUuid, GpuIndex)> for Indices {
+    fn from_iter<T: IntoIterator<Item = (GpuUuid, GpuIndex)>>(known: T) -> Self {
+        Self(known.into_iter().collect())
+    }
+}
+
 /// The GPUs that answer.
 pub(super) struct Count<'nvml> {
     pub(super) gpus: Vec<(Device<'nvml>, GpuFound)>,
@@ -103,5 +109,15 @@ mod tests {
         assert_eq!(of(&mut indices, 2, 0), 1);
         assert_eq!(of(&mut indices, 3, 1), 2);
         assert_eq!(of(&mut indices, 1, 2), 0);
+    }
+
+    #[test]
+    fn a_gpu_in_use_keeps_the_index_it_had_under_the_last_daemon() {
+        let mut indices = Indices::from_iter([([2; 16], GpuIndex(1))]);
+        let of = |indices: &mut Indices, gpu: u8, nvml| indices.of([gpu; 16], nvml).0;
+        // GPU 0 fell off the bus: the others moved up while there was no daemon.
+        assert_eq!(of(&mut indices, 2, 0), 1);
+        assert_eq!(of(&mut indices, 3, 1), 0);
+        assert_eq!(of(&mut indices, 4, 2), 2);
     }
 }

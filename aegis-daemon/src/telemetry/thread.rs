@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use aegis_common::abi::GpuUuid;
+use aegis_common::id::GpuIndex;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::event::TelemetryEvent;
-use super::found::Indices;
 use super::schedule::Intervals;
 use super::session::{self, Ended, Memory};
 
@@ -34,6 +35,9 @@ pub struct TelemetryConfig {
     pub sample_interval: Duration,
     /// Between readings of process lists; at least 1 s.
     pub process_interval: Duration,
+    /// Indices that GPUs keep, by UUID: those in use by jobs of an earlier daemon. The driver may
+    /// number its GPUs anew when it is loaded or has lost one.
+    pub known: Vec<(GpuUuid, GpuIndex)>,
 }
 
 impl Default for TelemetryConfig {
@@ -43,6 +47,7 @@ impl Default for TelemetryConfig {
             memory_interval: Duration::from_millis(250),
             sample_interval: Duration::from_secs(1),
             process_interval: Duration::from_secs(1),
+            known: Vec::new(),
         }
     }
 }
@@ -125,7 +130,7 @@ fn run(
 ) {
     let mut memory = Memory {
         active: true,
-        indices: Indices::default(),
+        indices: config.known.iter().copied().collect(),
         told: None,
     };
     let mut pause = PAUSE_MIN;

@@ -2,12 +2,9 @@
 
 use core::sync::atomic::Ordering;
 
-use super::driver::SUCCESS;
+use super::driver::{SUCCESS, capture_ended};
 use crate::session::active;
 use crate::sys::state::State;
-
-/// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED`: the capture failed earlier and is now over.
-const INVALIDATED: i32 = 901;
 
 pub(super) unsafe fn begin_unmoded(real: unsafe extern "C" fn(u64) -> i32, stream: u64) -> i32 {
     // SAFETY: the application's own argument.
@@ -44,9 +41,25 @@ pub(super) unsafe fn end(
     graph: *mut u64,
 ) -> i32 {
     // SAFETY: the application's own arguments.
-    let status = unsafe { real(stream, graph) };
-    if (status == SUCCESS || status == INVALIDATED)
-        && let Some(state) = active()
+    ended(stream, false, unsafe { real(stream, graph) })
+}
+
+pub(super) unsafe fn end_per_thread(
+    real: unsafe extern "C" fn(u64, *mut u64) -> i32,
+    stream: u64,
+    graph: *mut u64,
+) -> i32 {
+    // SAFETY: the application's own arguments.
+    ended(stream, true, unsafe { real(stream, graph) })
+}
+
+/// A failure may end the capture (it was invalidated, a forked stream was not joined) or leave it
+/// open (the wrong thread asked): the driver tells. A capture that ended and were thought open
+/// would lift the limit for good.
+fn ended(stream: u64, per_thread: bool, status: i32) -> i32 {
+    if let Some(state) = active()
+        && state.captures.open() > 0
+        && (status == SUCCESS || capture_ended(stream, per_thread))
     {
         publish(state, state.captures.end(stream));
     }

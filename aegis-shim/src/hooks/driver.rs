@@ -108,19 +108,30 @@ pub(crate) fn primary_is_active(device: i32) -> Option<bool> {
 /// Whether a stream is being captured. Asking is legal during a capture. `per_thread`: a null
 /// handle means the thread's own default stream.
 pub(crate) fn is_capturing(stream: u64, per_thread: bool) -> bool {
+    capture_status(stream, per_thread).is_some_and(|status| status != NOT_CAPTURING)
+}
+
+/// Whether a stream is certainly not being captured.
+pub(crate) fn capture_ended(stream: u64, per_thread: bool) -> bool {
+    capture_status(stream, per_thread) == Some(NOT_CAPTURING)
+}
+
+/// `CU_STREAM_CAPTURE_STATUS_NONE`; 1 is active, 2 invalidated and not yet ended.
+const NOT_CAPTURING: i32 = 0;
+
+/// `CUstreamCaptureStatus`; `None` if the driver does not tell.
+fn capture_status(stream: u64, per_thread: bool) -> Option<i32> {
     type Real = unsafe extern "C" fn(u64, *mut i32) -> i32;
     let function = if per_thread {
         &IS_CAPTURING_PER_THREAD
     } else {
         &IS_CAPTURING
     };
-    let Some(address) = function.get() else {
-        return false;
-    };
+    let address = function.get()?;
     // SAFETY: the driver's function of this name has this signature.
     let real = unsafe { core::mem::transmute::<usize, Real>(address) };
-    let mut status = 0;
+    let mut status = NOT_CAPTURING;
     // SAFETY: `status` has room for a number.
     let result = unsafe { real(stream, &raw mut status) };
-    result == SUCCESS && status != 0
+    (result == SUCCESS).then_some(status)
 }

@@ -141,7 +141,7 @@ hook_table! {
     call cuStreamBeginCaptureToGraph_ptsz [cuStreamBeginCaptureToGraph 12030 per_thread]
         (stream: u64, graph: u64, dependencies: *const u64, edges: *const u8, count: usize, mode: i32) => capture::begin_to_graph;
     call cuStreamEndCapture_ptsz [cuStreamEndCapture 10000 per_thread]
-        (stream: u64, graph: *mut u64) => capture::end;
+        (stream: u64, graph: *mut u64) => capture::end_per_thread;
     call cuStreamDestroy [cuStreamDestroy 2000 legacy]
         (stream: u64) => capture::destroy_stream;
     call cuStreamDestroy_v2 [cuStreamDestroy 4000 legacy]

@@ -319,6 +319,23 @@ fn nothing_is_denied_while_a_capture_is_open() {
 }
 
 #[test]
+fn a_capture_that_failed_is_over_when_the_driver_says_so() {
+    let daemon = FakeDaemon::start();
+    daemon.line(0).limit.store(10_000, SeqCst);
+    let mut client = start(&daemon);
+    let ledger = daemon.ledger(0);
+    client.ok("begin 0x66");
+    assert_eq!(client.run("end 0x66").status, 904);
+    assert_eq!(ledger.header().captures_open.load(SeqCst), 0);
+    assert_eq!(client.run("alloc 50000"), DENIED);
+    client.ok("begin 0x67");
+    assert_eq!(client.run("end 0x67").status, 908);
+    assert_eq!(ledger.header().captures_open.load(SeqCst), 1);
+    client.ok("alloc 50000");
+    client.end();
+}
+
+#[test]
 fn impossible_sizes_do_not_wrap_the_account() {
     let daemon = FakeDaemon::start();
     daemon.line(0).limit.store(10_000, SeqCst);

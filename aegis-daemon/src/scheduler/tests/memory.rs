@@ -131,6 +131,37 @@ fn contexts_count_as_measured() {
 }
 
 #[test]
+fn what_a_process_was_taking_when_its_daemon_died_is_nobody_elses() {
+    let mut world = World::new(1);
+    let (job, _) = world.steady(declared(4), GIB);
+    world.core.resume();
+    let process = world.attach(job);
+    let line = |inflight| aegis_common::event::ProcessGpu {
+        gpu: gpu(0),
+        used: GIB,
+        inflight,
+        nvml: None,
+        refusal: None,
+    };
+    let mut used = |inflight| {
+        let gpus = vec![line(inflight)];
+        world.feed(Event::Usage {
+            job,
+            process,
+            launches: 1,
+            gpus,
+        });
+        world.job(job).holdings[0].used
+    };
+    assert_eq!(
+        used(2 * GIB),
+        3 * GIB,
+        "allowed by a lease of the last daemon"
+    );
+    assert_eq!(used(2 * GIB), GIB, "not granted yet");
+}
+
+#[test]
 fn a_preallocating_job_without_a_declared_peak_runs_alone() {
     let mut world = World::new(1);
     let job = world.run(resources());

@@ -149,6 +149,8 @@ impl World {
             self.feed(Event::ProcessAttached { job, process });
             self.report(job, process);
         }
+        let policy = self.core.policy.clone();
+        self.feed(Event::Configured { policy });
     }
 
     /// Lets time pass, waking the core when it asked for it.
