@@ -2,6 +2,9 @@
 
 use aegis_common::action::Action;
 use aegis_common::event::{Event, Stamped};
+use aegis_common::id::JobId;
+use aegis_common::job::{Exit, JobState};
+use aegis_common::reason::StopReason;
 use tracing::{debug, error, info};
 
 use super::Owner;
@@ -70,7 +73,7 @@ impl Owner {
                     let deferred = std::mem::take(&mut self.deferred);
                     self.feed(Event::JournalState { error: None });
                     for action in deferred {
-                        self.perform(action);
+                        self.perform_late(action);
                     }
                 }
             }
@@ -82,6 +85,42 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// Carries out what had to wait for the journal, unless it was overtaken: a job that was refused
+    /// or cancelled meanwhile must not start now.
+    fn perform_late(&mut self, action: Action) {
+        match action {
+            Action::Start { job, attempt, .. } if !self.is_starting(job) => {
+                self.never_started(job, attempt);
+            }
+            action => self.perform(action),
+        }
+    }
+
+    fn is_starting(&self, job: JobId) -> bool {
+        let job = self.core.job(job);
+        job.is_some_and(|job| job.state == JobState::Starting)
+    }
+
+    /// An attempt that is to be stopped and was never started is over: no keeper will say so.
+    pub(super) fn never_started(&mut self, job: JobId, attempt: u32) {
+        let state = self.core.job(job).map(|job| job.state);
+        let Some(JobState::Stopping { why }) = state else {
+            return;
+        };
+        self.feed(match why {
+            StopReason::Cancelled { .. } => Event::StartFailed {
+                job,
+                attempt,
+                error: why.to_string(),
+            },
+            _ => Event::Ended {
+                job,
+                attempt,
+                exit: Exit::Unknown,
+            },
+        });
     }
 
     /// Starts a new journal epoch when the current one has grown long.

@@ -171,8 +171,8 @@ impl Owner {
             return;
         }
         match state {
-            // The intent to start it is carried out again.
-            FoundState::NeverStarted => {}
+            // The intent to start it is carried out again, unless it was to be stopped.
+            FoundState::NeverStarted => self.never_started(job, attempt),
             FoundState::Running => {
                 info!(%job, attempt, "adopted");
                 self.feed(Event::Started { job, attempt, gpus });
