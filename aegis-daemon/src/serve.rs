@@ -182,8 +182,20 @@ impl Directories {
 
 /// One daemon per state directory: the lock goes with the process, however it ends.
 fn lock(state_dir: &Path) -> Result<File, ServeError> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let path = state_dir.join("lock");
-    let file = File::create(&path).map_err(attempt(format!("creating {}", path.display())))?;
+    // Not for others to open: whoever can open it can lock it.
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|file| {
+            file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+            Ok(file)
+        })
+        .map_err(attempt(format!("creating {}", path.display())))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(ServeError::Locked(state_dir.to_owned())),
