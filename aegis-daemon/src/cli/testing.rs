@@ -1,4 +1,5 @@
 //! A daemon for tests: real socket, scripted answers.
+#![cfg(test)]
 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! Ledgers whose header is valid and whose content lies.
+#![cfg(test)]
 
 use std::mem::offset_of;
 

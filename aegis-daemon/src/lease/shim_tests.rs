@@ -1,4 +1,5 @@
 //! The shim socket end to end, with this process in the shim's place.
+#![cfg(test)]
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;

@@ -171,7 +171,8 @@ impl Owner {
             return;
         }
         match state {
-            // The intent to start it is carried out again, unless it was to be stopped.
+            // The intent to start it is carried out again. If it was to be stopped in the meantime
+            // no keeper is there to report its end.
             FoundState::NeverStarted => self.never_started(job, attempt),
             FoundState::Running => {
                 info!(%job, attempt, "adopted");

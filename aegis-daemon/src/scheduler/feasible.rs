@@ -25,6 +25,8 @@ pub enum Infeasible {
         need: u64,
         /// Bytes one job can hold on each of that many GPUs, contexts and guard deducted.
         have: u64,
+        /// Bytes that GPU has.
+        total: u64,
         /// GPUs asked for.
         gpus: u32,
     },
@@ -37,12 +39,24 @@ impl fmt::Display for Infeasible {
             Self::TooManyGpus { need, have } => {
                 write!(f, "--gpus {need}: this machine has {have}")
             }
-            Self::TooMuchMemory { need, have, gpus } => write!(
-                f,
-                "--gpu-mem {}: {gpus} GPU(s) of this machine can give one job at most {} each",
-                bytes(*need),
-                bytes(*have)
-            ),
+            Self::TooMuchMemory {
+                need,
+                have,
+                total,
+                gpus,
+            } => {
+                write!(f, "--gpu-mem {}: ", bytes(*need))?;
+                match gpus {
+                    1 => f.write_str("the largest GPU of this machine")?,
+                    gpus => write!(f, "the smallest of its {gpus} largest GPUs")?,
+                }
+                write!(
+                    f,
+                    " has {}, of which one job can hold {}",
+                    bytes(*total),
+                    bytes(*have)
+                )
+            }
         }
     }
 }
@@ -61,27 +75,30 @@ impl Core {
             return Err(Infeasible::NoGpus);
         }
         let overhead = self.policy.context_reserve;
-        let mut room: Vec<u64> = self
+        let mut room: Vec<(u64, u64)> = self
             .gpus
             .values()
             .map(|gpu| {
                 let guard = gpu.guard(&self.policy);
-                gpu.info
-                    .memory
-                    .saturating_sub(guard)
-                    .saturating_sub(overhead)
+                let total = gpu.info.memory;
+                (total.saturating_sub(guard).saturating_sub(overhead), total)
             })
             .collect();
         room.sort_unstable_by(|a, b| b.cmp(a));
         let last = usize::try_from(gpus - 1).ok();
-        let Some(&have) = last.and_then(|last| room.get(last)) else {
+        let Some(&(have, total)) = last.and_then(|last| room.get(last)) else {
             return Err(Infeasible::TooManyGpus {
                 need: gpus,
                 have: u32::try_from(room.len()).unwrap_or(u32::MAX),
             });
         };
         match resources.gpu_mem {
-            Some(need) if need > have => Err(Infeasible::TooMuchMemory { need, have, gpus }),
+            Some(need) if need > have => Err(Infeasible::TooMuchMemory {
+                need,
+                have,
+                total,
+                gpus,
+            }),
             _ => Ok(()),
         }
     }

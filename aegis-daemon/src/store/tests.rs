@@ -87,6 +87,7 @@ fn view(id: u64, uid: u32) -> JobView {
         floor: None,
         next_exclusive: false,
         evictions: 0,
+        refusals: Vec::new(),
         position: None,
         waits_for: None,
     }

@@ -138,7 +138,7 @@ impl World {
     /// # Errors
     /// No daemon.
     pub fn queue(&self) -> Result<QueueView> {
-        self.json(&["queue", "--all"])
+        self.json(&["queue", "--all", "--limit", "100000"])
     }
 
     /// The GPUs.

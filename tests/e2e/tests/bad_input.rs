@@ -34,7 +34,7 @@ fn impossible_demands_are_refused_with_the_numbers() -> Result<()> {
         &["--gpu-mem", "64GiB"],
         &["true"],
         67,
-        &["64", "16"],
+        &["64", "15.00 GiB"],
     )?;
     refused(&world, &["--gpus", "0"], &["true"], 64, &["--gpus"])?;
     refused(&world, &["--gpu-mem", "0"], &["true"], 64, &["--gpu-mem"])?;

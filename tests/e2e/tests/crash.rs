@@ -64,11 +64,10 @@ impl Script {
             if answer.code != 69 {
                 return Ok(answer);
             }
-            let daemon = self.world.take_daemon()?;
-            let log = daemon.log();
-            let status = daemon.ended()?;
-            if !log.contains("crash point") {
-                bail!("the daemon ended by itself ({status}):\n{log}");
+            let mut daemon = self.world.take_daemon()?;
+            let status = e2e::until(&format!("its end, after {answer:?}"), || daemon.try_ended())?;
+            if !daemon.log().contains("crash point") {
+                bail!("the daemon ended by itself ({status})");
             }
             self.crashes += 1;
             self.revive()?;
@@ -76,7 +75,7 @@ impl Script {
     }
 
     fn find(&mut self, name: &str) -> Result<Option<JobView>> {
-        let answer = self.insist(&["queue", "--all", "--json"])?;
+        let answer = self.insist(&["queue", "--all", "--limit", "100000", "--json"])?;
         let queue: aegis_common::wire::QueueView =
             serde_json::from_str(&answer.stdout).with_context(|| format!("{answer:?}"))?;
         Ok(queue.jobs.into_iter().find(|job| job.name == name))
@@ -125,7 +124,8 @@ impl Script {
         let name = |what: &str| format!("r{number}-{what}");
         self.revive()?;
         let long = self.submit(&name("long"), Kind::Cancelled)?;
-        let code = i32::try_from(number % 100)? + 1;
+        // Below the exit codes that `aegis` itself has.
+        let code = i32::try_from(number % 50)? + 1;
         let first = self.submit(&name("first"), Kind::Exits(code))?;
         let dropped = self.submit(&name("dropped"), Kind::Cancelled)?;
         let second = self.submit(&name("second"), Kind::Signalled)?;
@@ -193,7 +193,9 @@ impl Script {
             runs.push((words[0].parse()?, words[1].parse()?));
             assert!(!alive(words[2].parse()?), "{name} still runs: {line}");
         }
-        let attempts: Vec<u32> = view.attempts.iter().map(|a| a.number).collect();
+        // An attempt cancelled between decision and start has no start record, and never ran.
+        let started = view.attempts.iter().filter(|a| a.started.is_some());
+        let attempts: Vec<u32> = started.map(|a| a.number).collect();
         let mut records = Vec::new();
         for entry in std::fs::read_dir(self.world.job_dir(view.id))
             .into_iter()

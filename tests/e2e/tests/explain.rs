@@ -211,17 +211,22 @@ fn uninstrumented() -> Result<()> {
 
 #[test]
 fn unprotected_incumbent() -> Result<()> {
-    // The resident's peak is neither declared nor learned, and the newcomer may not be stopped.
-    let (mut world, holder) = occupied(Setup::gpus(1, 16 * GIB), &[])?;
-    world.steady(holder)?;
+    // The resident's peak is not declared and not yet learned, and the newcomer may not be stopped.
+    let setup = Setup::gpus(1, 16 * GIB).key("scheduler.observe_min", "\"3s\"");
+    let (mut world, holder) = occupied(setup, &[])?;
+    let evictable = world.submit(&["--gpu-mem", "3GiB", "--requeue"], &["true"])?;
     let job = world.submit(&["--gpu-mem", "3GiB", "--no-requeue"], &["true"])?;
     let explanation = world.blocked(job, "unprotected_incumbent")?;
     let words = |e: &Explanation| e.blockers.iter().any(|b| b.clears.contains("--requeue"));
     assert!(words(&explanation), "{explanation:?}");
-    let evictable = world.submit(&["--gpu-mem", "3GiB", "--requeue"], &["true"])?;
-    assert_eq!(world.wait(evictable)?, 0, "the act it names");
+    let other = world.blocked(evictable, "observing")?;
+    assert!(
+        !words(&other),
+        "an evictable job has no such obstacle: {other:?}"
+    );
     clears(&mut world, job, "unprotected_incumbent", |world| {
-        world.cancel(holder)
+        world.steady(holder)?;
+        Ok(())
     })
 }
 
@@ -299,11 +304,30 @@ fn reserved() -> Result<()> {
 
 #[test]
 fn behind() -> Result<()> {
-    let (mut world, holder) = occupied(Setup::gpus(1, 16 * GIB), &["--exclusive"])?;
+    // A job that fits starts at once, unless nothing may start: the disk is full, the GPU idle.
+    let Some(disk) = e2e::SmallDisk::mount(&e2e::SmallDisk::place()?, 8 << 20)? else {
+        e2e::skip!("needs root to mount a small file system");
+    };
+    let setup = Setup::gpus(1, 16 * GIB).key("daemon.state_dir", &format!("{:?}", disk.path()));
+    let mut world = World::start(setup)?;
+    let go = world.file("go");
+    let script = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
+    let holder = world.submit(&["--exclusive"], &["sh", "-c", &script])?;
+    world.running(holder)?;
     let first = world.submit(&["--exclusive"], &["true"])?;
     let job = world.submit(&["--exclusive"], &["true"])?;
+    let filler = disk.fill()?;
+    assert_eq!(world.try_submit(&[], &["true"])?.code, 74);
+    std::fs::write(&go, "")?;
+    let explanation = world.blocked(job, "behind")?;
+    let text = explanation
+        .blockers
+        .iter()
+        .map(|b| b.text.as_str())
+        .collect::<String>();
+    assert!(text.contains(&format!("job {first}")), "{text}");
     clears(&mut world, job, "behind", |world| {
-        world.cancel(holder)?;
+        std::fs::remove_file(filler)?;
         world.wait(first)?;
         Ok(())
     })

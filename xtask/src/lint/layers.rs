@@ -54,7 +54,7 @@ const LAYERS: [Layer; 4] = [
             &["println", "!"],
             &["eprintln", "!"],
             &["std", ":", ":"],
-            &["alloc", ":", ":"],
+            &["crate", "alloc"],
         ],
         why: "the shim neither prints nor allocates",
     },

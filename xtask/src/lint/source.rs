@@ -44,7 +44,7 @@ impl Source {
         };
         let stream = TokenStream::from_str(body)
             .map_err(|error| anyhow!("{}: cannot be read as Rust: {error}", path.display()))?;
-        let in_tests = is_test_file(&path);
+        let in_tests = is_test_file(&path) || begins_with_cfg_test(body);
         let mut tokens = Vec::new();
         flatten(stream, in_tests, &mut tokens);
         Ok(Self {
@@ -89,6 +89,12 @@ impl Source {
 
 /// Files that only tests compile: `tests.rs`, and everything below a package's `tests` directory.
 /// The packages below the root's `tests/` count as code; their own `tests/` as tests.
+/// `#![cfg(test)]` before everything but documentation: the whole file is test code.
+fn begins_with_cfg_test(body: &str) -> bool {
+    let mut lines = body.lines().map(str::trim);
+    lines.find(|line| !line.is_empty() && !line.starts_with("//")) == Some("#![cfg(test)]")
+}
+
 fn is_test_file(path: &std::path::Path) -> bool {
     let parts: Vec<_> = path.iter().collect();
     let below_root_tests = usize::from(parts.first().is_some_and(|first| *first == "tests"));
@@ -223,5 +229,15 @@ mod tests {
         ] {
             assert!(!is_test_file(path.as_ref()), "{path}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_only_compiled_for_tests_is_test_code() {
+        let text = "//! Doc.\n\n#![cfg(test)]\nfn f() {}";
+        let source = Source::parse("a/b.rs".into(), text).unwrap();
+        assert!(source.tokens.iter().all(|token| token.test));
+        let text = "//! Doc.\nfn f() {}\n// #![cfg(test)]";
+        let source = Source::parse("a/b.rs".into(), text).unwrap();
+        assert!(source.tokens.iter().all(|token| !token.test));
     }
 }
