@@ -296,7 +296,7 @@ fn wait_passes_on_how_the_job_ended() {
 }
 
 #[test]
-fn waiting_for_several_jobs_is_1_if_one_failed_and_66_for_an_unknown_one() {
+fn waiting_for_several_jobs_gives_the_first_failures_code_and_66_for_an_unknown_one() {
     let daemon = Daemon::new(|request| match request {
         Request::Status { job: JobId(9) } => refusal(ErrorCode::NotFound, 9),
         Request::Status { job: id } => Response::Status {
@@ -322,7 +322,7 @@ fn waiting_for_several_jobs_is_1_if_one_failed_and_66_for_an_unknown_one() {
     let output = daemon.run(["wait", "6", "7"]);
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(text(&output.stdout).lines().count(), 2);
-    assert_eq!(daemon.run(["wait", "7", "8"]).status.code(), Some(1));
+    assert_eq!(daemon.run(["wait", "7", "8"]).status.code(), Some(124));
     assert_eq!(daemon.run(["wait", "7", "9"]).status.code(), Some(66));
 }
 

@@ -33,8 +33,8 @@ Exit codes:
    74  the daemon cannot write its journal, or output cannot be written
    76  aegis and aegisd are of different versions
    77  somebody else's job
-`aegis wait` and `aegis submit --wait` exit with the code of the job (of several: of the first listed
-that did not end well): its own, 128 + n for signal n, or
+`aegis wait` and `aegis submit --wait` exit with the job's own code (128 + n for signal n; of
+several jobs: of the first listed that did not end well), or
    90  the job ran out of GPU memory and no further attempt could help or was allowed
    91  the job was cancelled
    92  the job's end was not seen: its keeper was killed
