@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -183,6 +183,7 @@ impl Directories {
 
 /// One daemon per state directory: the lock goes with the process, however it ends.
 fn lock(state_dir: &Path) -> Result<File, ServeError> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let path = state_dir.join("lock");
     // Whoever can open it can lock it, and keep the daemon from starting.
     let owners = std::fs::Permissions::from_mode(0o600);

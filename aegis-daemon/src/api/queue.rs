@@ -29,6 +29,9 @@ pub(crate) fn handle(
         }
     }
     if all {
+        // Over, but not yet on disk.
+        let unwritten = owner.ended_views();
+        jobs.extend(unwritten.filter(|job| uid.is_none_or(|uid| job.uid == uid)));
         let finished = owner
             .store()
             .finished(uid, limit.unwrap_or(FINISHED_DEFAULT));

@@ -1,15 +1,18 @@
 //! `aegis submit`.
 
+use std::time::Duration;
+
 use aegis_common::event::Event;
 use aegis_common::job::JobState;
 use aegis_common::wire::{ErrorCode, Failure, Response, Submit};
 
 use super::failure;
+use crate::config::quantity::show_duration;
 use crate::owner::{Owner, Peer};
 use crate::store::JobRecord;
 
 /// Longest name of a job in bytes.
-const NAME_MAX: usize = 128;
+pub(crate) const NAME_MAX: usize = 128;
 /// Highest number of retries a user may ask for.
 const RETRIES_MAX: u32 = 100;
 
@@ -117,7 +120,11 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
         && !owner.is_admin(peer)
     {
         return Err(bad(
-            &format!("--time-limit {limit} s is above the maximum of {most} s"),
+            &format!(
+                "--time-limit {}: the maximum here is {}",
+                show(limit),
+                show(most)
+            ),
             "ask for less, or ask an administrator (jobs.max_time_limit in the configuration)",
         ));
     }
@@ -125,6 +132,12 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
         return Err(bad("--time-limit is 0", "give a duration such as 4h"));
     }
     owner.check_feasible(&resources)?;
+    if name.as_ref().is_some_and(|name| name.len() > NAME_MAX) {
+        return Err(bad(
+            &format!("--name has more than {NAME_MAX} bytes"),
+            "choose a shorter name",
+        ));
+    }
     let file_name = || {
         program
             .0
@@ -142,6 +155,10 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
         name.truncate(end);
     }
     owner.new_record(peer, name, resources, launch)
+}
+
+fn show(seconds: u64) -> String {
+    show_duration(Duration::from_secs(seconds))
 }
 
 fn bad(message: &str, hint: &str) -> Failure {

@@ -1,6 +1,7 @@
 //! The `aegisd` program: the daemon, and under another name its keepers.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +13,8 @@ use tracing_subscriber::EnvFilter;
 
 /// Exit code for a configuration that cannot be used (EX_CONFIG of sysexits.h).
 const EXIT_CONFIG: u8 = 78;
+/// Exit code for output that cannot be written (EX_IOERR).
+const EXIT_OUTPUT: u8 = 74;
 
 /// Decides which GPU can safely take one more training job, watches it, and repairs what goes wrong.
 #[derive(Debug, Parser)]
@@ -60,7 +63,8 @@ fn main() -> ExitCode {
         }
     };
     if arguments.check_config {
-        println!("configuration is valid");
+        // Whoever does not read it has the exit code.
+        let _ = writeln!(std::io::stdout(), "configuration is valid");
         return ExitCode::SUCCESS;
     }
     let filter = EnvFilter::try_from_env("AEGISD_LOG")
@@ -89,8 +93,15 @@ fn main() -> ExitCode {
 fn print_config(rootless: bool) -> ExitCode {
     match Config::default_for(rootless) {
         Ok(config) => {
-            print!("{}", config.documented());
-            ExitCode::SUCCESS
+            let text = config.documented();
+            match std::io::stdout().write_all(text.as_bytes()) {
+                // A reader that has gone away (`| head`) is no error.
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    eprintln!("aegisd: cannot write the output: {error}");
+                    ExitCode::from(EXIT_OUTPUT)
+                }
+                _ => ExitCode::SUCCESS,
+            }
         }
         Err(error) => {
             eprintln!("aegisd: {error}");

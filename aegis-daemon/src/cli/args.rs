@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use aegis_common::id::JobId;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
 use super::{
@@ -40,7 +41,8 @@ pub(super) struct Args {
         display_order = 1001,
         env = "AEGIS_SOCKET",
         hide_env_values = true,
-        value_name = "PATH"
+        value_name = "PATH",
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
     )]
     pub socket: Option<PathBuf>,
     /// What to do.

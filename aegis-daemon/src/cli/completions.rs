@@ -2,6 +2,7 @@
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use serde::Serialize;
 
 use super::error::CliError;
 use super::{Context, args, exit};
@@ -20,11 +21,22 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 }
 
+/// The `--json` document.
+#[derive(Serialize)]
+struct Document<'a> {
+    script: &'a str,
+}
+
 /// Prints the script.
 pub(super) fn run(args: &CompletionsArgs, cx: &mut Context<'_>) -> Result<u8, CliError> {
     // Into memory first: the generator panics on a closed pipe.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::Args::command(), "aegis", &mut script);
-    cx.out.bytes(&script)?;
+    if cx.out.json {
+        let script = String::from_utf8_lossy(&script);
+        cx.out.document(&Document { script: &script })?;
+    } else {
+        cx.out.bytes(&script)?;
+    }
     Ok(exit::OK)
 }

@@ -12,13 +12,14 @@ use super::render::sanitise::{sanitise, sanitise_lines};
 use super::{Context, exit, local_checks};
 
 pub(super) const EXAMPLES: &str = "\
-Checks what the daemon finds (GPUs, telemetry, shared memory) and what can be seen from here (socket,
-configuration, shim, CUDA driver). Exits with 0 if nothing failed, 69 if the daemon cannot be reached,
-else 1.
+Checks what the daemon finds (GPUs, telemetry, shared memory) and what can be seen from here \
+(socket, configuration, shim, CUDA driver). Exits with 0 if nothing failed, 69 if the daemon cannot \
+be reached, else 1.
 
-CUDA error 103, cudaErrorSoftwareValidityNotEstablished (\"integrity checks failed\"): NVIDIA's CUDA
-runtime checks the driver below it and found none of NVIDIA's. The shim neither causes nor cures it: it
-passes that check through untouched. It appears on a simulated or damaged driver; reinstall NVIDIA's.
+CUDA error 103, cudaErrorSoftwareValidityNotEstablished (\"integrity checks failed\"): NVIDIA's \
+CUDA runtime checks the driver below it and found none of NVIDIA's. The shim neither causes nor \
+cures it: it passes that check through untouched. It appears on a simulated or damaged driver; \
+reinstall NVIDIA's.
 To see whether the shim plays any part in a problem, run the program with AEGIS_SHIM_DISABLE=1.
 
 Examples:

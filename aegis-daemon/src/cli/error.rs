@@ -6,9 +6,9 @@ use aegis_common::wire::{ErrorCode, Failure};
 use clap::error::ErrorKind;
 use serde::Serialize;
 
-use super::exit;
 use super::out::Out;
 use super::render::sanitise::{sanitise, sanitise_lines};
+use super::{exit, help};
 
 /// Why a verb could not do its work.
 #[derive(Debug)]
@@ -118,12 +118,12 @@ pub(super) fn usage(error: &clap::Error, out: &mut Out) -> u8 {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
     ) {
         let help = error.render();
-        let text = if out.style.colour {
+        let text = if out.style.colour && !out.json {
             help.ansi().to_string()
         } else {
             help.to_string()
         };
-        return match out.text(&text) {
+        return match help::show(out, &text) {
             Ok(()) => exit::OK,
             Err(error) => output_failed(&error),
         };

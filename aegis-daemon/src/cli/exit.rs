@@ -4,7 +4,7 @@ use aegis_common::job::{Exit, Outcome};
 
 /// Everything went well.
 pub(super) const OK: u8 = 0;
-/// Several jobs were waited for, or checks were made, and not all ended well.
+/// Checks were made and not all ended well; or a job failed with a code that would read as 0.
 pub(super) const SOME_FAILED: u8 = 1;
 /// Standard output could not be written (EX_IOERR).
 pub(super) const OUTPUT: u8 = 74;
@@ -24,7 +24,7 @@ pub(super) const START_FAILED: u8 = 126;
 pub(super) const TABLE: &str = "\
 Exit codes:
     0  success; for a closed pipe (| head) too
-    1  not all jobs ended well (wait with several jobs), or a check failed (doctor)
+    1  a check failed (doctor)
    64  the command line is wrong, or the command to submit cannot be run
    66  no such job, process or log
    67  more GPUs or memory than this machine has
@@ -33,7 +33,8 @@ Exit codes:
    74  the daemon cannot write its journal, or output cannot be written
    76  aegis and aegisd are of different versions
    77  somebody else's job
-`aegis wait ID` and `aegis submit --wait` exit with the job's own code (128 + n for signal n), or
+`aegis wait` and `aegis submit --wait` exit with the job's own code (128 + n for signal n; of
+several jobs: of the first listed that did not end well), or
    90  the job ran out of GPU memory and no further attempt could help or was allowed
    91  the job was cancelled
    92  the job's end was not seen: its keeper was killed

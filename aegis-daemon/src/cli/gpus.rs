@@ -9,7 +9,7 @@ use super::render::gpu as render;
 use super::{Context, exit};
 
 pub(super) const EXAMPLES: &str = "\
-Available is what can still be promised: the GPU's memory less promises to jobs, use outside AEGIS,
+Available is what can still be promised: the GPU's memory less promises to jobs, use outside AEGIS, \
 and the guard that is kept free.
 
 Examples:

@@ -1,10 +1,13 @@
 //! `aegis help`: help about a verb or the exit codes.
 
-use clap::{Args, CommandFactory};
+use std::io;
 
 use aegis_common::wire::ErrorCode;
+use clap::{Args, CommandFactory};
+use serde::Serialize;
 
 use super::error::{CliError, hinted};
+use super::out::Out;
 use super::{Context, args, exit};
 
 pub(super) const EXAMPLES: &str = "\
@@ -28,7 +31,7 @@ pub(super) fn run(args: &HelpArgs, cx: &mut Context<'_>) -> Result<u8, CliError>
     let text = match args.topic.as_deref() {
         None => command.render_help(),
         Some("exit-codes") => {
-            cx.out.text(exit::TABLE)?;
+            show(cx.out, exit::TABLE)?;
             return Ok(exit::OK);
         }
         Some(topic) => match command.find_subcommand_mut(topic) {
@@ -46,11 +49,26 @@ pub(super) fn run(args: &HelpArgs, cx: &mut Context<'_>) -> Result<u8, CliError>
             }
         },
     };
-    let text = if cx.out.style.colour {
+    let text = if cx.out.style.colour && !cx.out.json {
         text.ansi().to_string()
     } else {
         text.to_string()
     };
-    cx.out.text(&text)?;
+    show(cx.out, &text)?;
     Ok(exit::OK)
+}
+
+/// The `--json` document.
+#[derive(Serialize)]
+struct Document<'a> {
+    help: &'a str,
+}
+
+/// Help, as text or in a document: `--json` promises one whatever is asked.
+pub(super) fn show(out: &mut Out, text: &str) -> io::Result<()> {
+    if out.json {
+        out.document(&Document { help: text })
+    } else {
+        out.text(text)
+    }
 }

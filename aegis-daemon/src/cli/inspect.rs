@@ -13,7 +13,7 @@ use super::render::ledger as render;
 use super::{Context, exit, socket};
 
 pub(super) const EXAMPLES: &str = "\
-A number is a job's id if there is such a job, else a process id; --job and --pid say which. Works
+A number is a job's id if there is such a job, else a process id; --job and --pid say which. Works \
 without the daemon too: the shared memory is found beside its socket.
 
 Examples:

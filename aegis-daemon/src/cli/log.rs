@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use aegis_common::bytes::ByteString;
 use aegis_common::id::JobId;
-use aegis_common::job::JobState;
+use aegis_common::job::{JobState, Outcome};
 use aegis_common::wire::{Attempt, ErrorCode, Failure, JobView};
 use clap::Args;
 use rustix::fs::{Mode, OFlags};
@@ -79,6 +79,21 @@ pub(super) fn run(args: &LogArgs, cx: &mut Context<'_>) -> Result<u8, CliError> 
         return Ok(exit::OK);
     }
     let attempt = chosen(&job, args.attempt)?;
+    if let (
+        None,
+        JobState::Done {
+            outcome: Outcome::StartFailed { error },
+        },
+    ) = (attempt.started, &job.state)
+    {
+        return Err(CliError::Failure(failure(
+            ErrorCode::NotFound,
+            format!(
+                "job {} could not be started and has no log: {error}",
+                job.id
+            ),
+        )));
+    }
     let mut file = open(&job, attempt)?;
     if cx.out.json {
         let bytes = file
@@ -123,8 +138,9 @@ fn chosen(job: &JobView, number: Option<u32>) -> Result<&Attempt, Failure> {
         (Some(number), _) => failure(
             ErrorCode::NotFound,
             format!(
-                "job {} has {} attempts, no attempt {number}",
+                "job {} has no attempt {number}: there {} {}",
                 job.id,
+                if job.attempts.len() == 1 { "is" } else { "are" },
                 job.attempts.len()
             ),
         ),

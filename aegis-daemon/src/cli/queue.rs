@@ -8,9 +8,9 @@ use super::render::queue as render;
 use super::{Context, exit, user};
 
 pub(super) const EXAMPLES: &str = "\
-Columns: USED/LEASE in GiB over all GPUs of the job, its peak once it is over; GPU in brackets is how
-many a waiting job needs; TIME is the running or waiting time; REASON is the first obstacle, and
-aegis explain ID lists all of them.
+Columns: USED/LEASE in GiB over all GPUs of the job, its peak once it is over; GPU in brackets is \
+how many a waiting job needs; TIME is the running or waiting time; REASON is the first obstacle, \
+and aegis explain ID lists all of them.
 
 Examples:
   aegis queue                            running and waiting jobs

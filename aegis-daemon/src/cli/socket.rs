@@ -27,9 +27,10 @@ fn choose(
 ) -> Result<PathBuf, Failure> {
     let path = match given {
         Some(path) if path.as_os_str().is_empty() => {
-            return Err(failure(
+            return Err(hinted(
                 ErrorCode::BadRequest,
                 "the socket path given by --socket or AEGIS_SOCKET is empty",
+                "name a path, or leave it out: unset AEGIS_SOCKET",
             ));
         }
         Some(path) => path.to_owned(),

@@ -1,12 +1,13 @@
 //! `aegis submit`: hand a command to the daemon.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::time::Duration;
 
 use aegis_common::job::{JobState, Resources};
 use aegis_common::wire::{ErrorCode, Explanation, JobView, Request, Response, Submit};
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
 
 use super::error::{CliError, hinted, unexpected};
@@ -14,11 +15,12 @@ use super::out::Style;
 use super::render::sanitise::sanitise;
 use super::render::{explanation, job};
 use super::{Context, exit, launch, wait};
+use crate::api::submit::NAME_MAX;
 use crate::config::quantity;
 
 pub(super) const EXAMPLES: &str = "\
-The command runs in this directory with this environment and umask; its arguments are passed on byte
-for byte, without a shell. Output goes to a log file: aegis log ID.
+The command runs in this directory with this environment and umask; its arguments are passed on \
+byte for byte, without a shell. Output goes to a log file: aegis log ID.
 
 Examples:
   aegis submit -- python train.py --lr 0.1
@@ -29,14 +31,12 @@ Examples:
 
 /// Below this a size was written without its unit or by mistake.
 const LEAST_GPU_MEM: u64 = 1 << 20;
-/// A name fits into a list.
-const LONGEST_NAME: usize = 255;
 
 /// Options of `submit`.
 #[derive(Args)]
 pub(super) struct SubmitArgs {
     /// GPUs, all held until the command ends.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = gpus)]
     gpus: u32,
     /// Peak memory on each GPU, like 20GiB. The job sees GPUs of this size. Without it the lease
     /// starts small and grows.
@@ -54,7 +54,7 @@ pub(super) struct SubmitArgs {
     #[arg(long)]
     exclusive: bool,
     /// Name for lists; the program's name without it.
-    #[arg(long, value_name = "NAME", value_parser = name)]
+    #[arg(long, value_name = "NAME", value_parser = OsStringValueParser::new().try_map(|text| name(&text)))]
     name: Option<String>,
     /// Stop an attempt after this running time, like 90m or 4h.
     #[arg(long, value_name = "DURATION", value_parser = time_limit)]
@@ -79,6 +79,14 @@ pub(super) struct SubmitArgs {
     pub(super) command: Vec<OsString>,
 }
 
+fn gpus(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("a job needs at least 1 GPU".to_owned()),
+        Ok(gpus) => Ok(gpus),
+        Err(error) => Err(format!("not a number of GPUs: {error}")),
+    }
+}
+
 fn gpu_mem(text: &str) -> Result<u64, String> {
     let bytes = quantity::size(text)?;
     if bytes < LEAST_GPU_MEM {
@@ -87,12 +95,13 @@ fn gpu_mem(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-fn name(text: &str) -> Result<String, String> {
+fn name(text: &OsStr) -> Result<String, String> {
+    let text = text.to_str().ok_or("the name is not UTF-8")?;
     if text.is_empty() {
         return Err("the name is empty".to_owned());
     }
-    if text.len() > LONGEST_NAME {
-        return Err(format!("the name has more than {LONGEST_NAME} bytes"));
+    if text.len() > NAME_MAX {
+        return Err(format!("the name has more than {NAME_MAX} bytes"));
     }
     Ok(text.to_owned())
 }
@@ -205,6 +214,8 @@ fn render(job: &JobView, why: &Explanation, style: &Style) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -214,6 +225,8 @@ mod tests {
         assert!(gpu_mem("20B").unwrap_err().contains("1MiB"));
         assert_eq!(time_limit("1500ms").unwrap(), 2);
         assert!(time_limit("10ms").is_err());
-        assert!(name("").is_err() && name(&"x".repeat(256)).is_err() && name("x").is_ok());
+        let name = |text: &[u8]| name(OsStr::from_bytes(text));
+        assert!(name(b"").is_err() && name(&[b'x'; NAME_MAX + 1]).is_err());
+        assert!(name(b"\xff").is_err() && name(b"x").is_ok());
     }
 }

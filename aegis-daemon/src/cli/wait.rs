@@ -17,7 +17,7 @@ use super::user::Users;
 use super::{Context, exit, status};
 
 pub(super) const EXAMPLES: &str = "\
-The exit code is that of the first job listed that did not end well, 0 if all did (see
+The exit code is that of the first job listed that did not end well, 0 if all did (see \
 aegis help exit-codes). Lines come in the order of the ids. Ctrl-C stops the waiting, not the jobs.
 
 Examples:

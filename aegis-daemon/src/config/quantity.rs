@@ -23,9 +23,12 @@ pub fn size(text: &str) -> Result<u64, String> {
     } else {
         text.parse::<ByteSize>()
     };
-    parsed
-        .map(|size| size.as_u64())
-        .map_err(|_| format!("not a size; {HOW}"))
+    match parsed.map(|size| size.as_u64()) {
+        // The conversion saturates: a number that is not the one written must not be shown.
+        Ok(u64::MAX) => Err("more than 64 bits can count".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(_) => Err(format!("not a size; {HOW}")),
+    }
 }
 
 /// A duration from `90s`, `4h`, `1h 30m`, `200ms`.

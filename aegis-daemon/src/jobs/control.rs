@@ -147,7 +147,7 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Listens in `directory`. Through `/proc/self/fd` the address stays below the 108 bytes it may
 /// have, however long the directory's path is.
-pub(crate) fn listen(directory: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn listen(directory: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = unix_socket(flags)?;
     rustix::net::bind(&socket, &address(directory, name)?)?;
@@ -156,7 +156,7 @@ pub(crate) fn listen(directory: impl AsFd, name: &str) -> io::Result<OwnedFd> {
 }
 
 /// Connects to a socket in `directory`.
-pub(crate) fn connect(directory: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn connect(directory: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let socket = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
     rustix::net::connect(&socket, &address(directory, name)?)?;
     Ok(socket)
@@ -178,9 +178,10 @@ fn unix_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     )?)
 }
 
-fn address(directory: impl AsFd, name: &str) -> io::Result<SocketAddrUnix> {
+/// Good while `directory` is open: it is borrowed, so that no caller hands over its only copy.
+fn address(directory: &OwnedFd, name: &str) -> io::Result<SocketAddrUnix> {
     use std::os::fd::AsRawFd;
-    let directory = directory.as_fd().as_raw_fd();
+    let directory = directory.as_raw_fd();
     Ok(SocketAddrUnix::new(format!(
         "/proc/self/fd/{directory}/{name}"
     ))?)
@@ -188,7 +189,7 @@ fn address(directory: impl AsFd, name: &str) -> io::Result<SocketAddrUnix> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, Report, pair, receive, send};
+    use super::{Command, Report, connect, listen, open_directory, pair, receive, send};
     use proptest::prelude::*;
     use std::os::fd::AsFd;
 
@@ -208,6 +209,16 @@ mod tests {
         );
         drop((a, packet.descriptor));
         assert!(receive::<Command>(&b).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_listener_in_a_deep_directory_is_reached() {
+        let base = tempfile::tempdir().unwrap();
+        let deep = base.path().join("x".repeat(200));
+        std::fs::create_dir(&deep).unwrap();
+        let directory = open_directory(&deep).unwrap();
+        let _listener = listen(&directory, "keeper.sock").unwrap();
+        connect(&directory, "keeper.sock").unwrap();
     }
 
     proptest! {

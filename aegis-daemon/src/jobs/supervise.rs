@@ -105,7 +105,7 @@ impl Supervisor {
     async fn attach(&mut self, record: &StartRecord, pidfd: OwnedFd) -> Gone {
         self.set_keeper(Some(record.keeper));
         let control = control::open_directory(&self.layout.keepers)
-            .and_then(|directory| control::connect(directory, &record.socket));
+            .and_then(|directory| control::connect(&directory, &record.socket));
         let control = match control {
             Ok(control) => {
                 let protocol = KEEPER_PROTOCOL;

@@ -111,7 +111,8 @@ impl Owner {
             code: ErrorCode::Forbidden,
             message: format!("job {job} belongs to {owner}"),
             hint: Some(
-                "ask its owner or an administrator (daemon.admins in the configuration)".to_owned(),
+                "ask its owner or an administrator (daemon.admin_users in the configuration)"
+                    .to_owned(),
             ),
             job: Some(job),
         })

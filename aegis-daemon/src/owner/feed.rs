@@ -1,11 +1,10 @@
 //! Event → core → journal → action.
 
-use std::collections::BTreeSet;
-
 use aegis_common::action::Action;
 use aegis_common::event::{Event, Stamped};
 use aegis_common::id::JobId;
-use aegis_common::job::Exit;
+use aegis_common::job::{Exit, JobState};
+use aegis_common::reason::StopReason;
 use tracing::{debug, error, info};
 
 use super::Owner;
@@ -44,20 +43,13 @@ impl Owner {
 
     /// Commits if needed, then carries the actions out (or keeps those that need a journal which
     /// cannot be written).
-    pub(super) fn settle(&mut self, mut actions: Vec<Action>, durable: bool) {
+    pub(super) fn settle(&mut self, actions: Vec<Action>, durable: bool) {
         for action in &actions {
             if let Action::Finish { job, .. } = action {
                 self.record_final(*job);
             }
         }
         if durable {
-            if self.journal_error.is_some() {
-                // Behind what waits already, so that a stop can withdraw a start.
-                let waits = |action: &Action| action.needs_journal();
-                let (waiting, rest): (Vec<_>, Vec<_>) = actions.into_iter().partition(waits);
-                self.deferred.extend(waiting);
-                actions = rest;
-            }
             self.commit();
         }
         for action in actions {
@@ -78,15 +70,10 @@ impl Owner {
                 failpoint::hit("owner.committed");
                 if self.journal_error.take().is_some() {
                     info!("the journal can be written again");
-                    let mut deferred = std::mem::take(&mut self.deferred);
-                    let withdrawn = withdraw(&mut deferred);
+                    let deferred = std::mem::take(&mut self.deferred);
                     self.feed(Event::JournalState { error: None });
                     for action in deferred {
-                        self.perform(action);
-                    }
-                    for (job, attempt) in withdrawn {
-                        let exit = Exit::Unknown;
-                        self.feed(Event::Ended { job, attempt, exit });
+                        self.perform_late(action);
                     }
                 }
             }
@@ -98,6 +85,42 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// Carries out what had to wait for the journal, unless it was overtaken: a job that was refused
+    /// or cancelled meanwhile must not start now.
+    fn perform_late(&mut self, action: Action) {
+        match action {
+            Action::Start { job, attempt, .. } if !self.is_starting(job) => {
+                self.never_started(job, attempt);
+            }
+            action => self.perform(action),
+        }
+    }
+
+    fn is_starting(&self, job: JobId) -> bool {
+        let job = self.core.job(job);
+        job.is_some_and(|job| job.state == JobState::Starting)
+    }
+
+    /// An attempt that is to be stopped and was never started is over: no keeper will say so.
+    pub(super) fn never_started(&mut self, job: JobId, attempt: u32) {
+        let state = self.core.job(job).map(|job| job.state);
+        let Some(JobState::Stopping { why }) = state else {
+            return;
+        };
+        self.feed(match why {
+            StopReason::Cancelled { .. } => Event::StartFailed {
+                job,
+                attempt,
+                error: why.to_string(),
+            },
+            _ => Event::Ended {
+                job,
+                attempt,
+                exit: Exit::Unknown,
+            },
+        });
     }
 
     /// Starts a new journal epoch when the current one has grown long.
@@ -124,64 +147,5 @@ impl Owner {
             Ok(()) => self.since_snapshot = 0,
             Err(failure) => error!(error = %failure, "no snapshot; the journal grows on"),
         }
-    }
-}
-
-/// Takes out the attempts that were to be started and then to be stopped, all while the journal
-/// could not be written: they never begin. Their submitters may have been told so already.
-fn withdraw(deferred: &mut Vec<Action>) -> Vec<(JobId, u32)> {
-    let attempt_of = |action: &Action| match action {
-        Action::Start { job, attempt, .. } | Action::Stop { job, attempt, .. } => {
-            Some((*job, *attempt))
-        }
-        _ => None,
-    };
-    let started = |action: &&Action| matches!(action, Action::Start { .. });
-    let started: BTreeSet<_> = deferred
-        .iter()
-        .filter(started)
-        .filter_map(attempt_of)
-        .collect();
-    let stopped = |action: &&Action| matches!(action, Action::Stop { .. });
-    let stopped: BTreeSet<_> = deferred
-        .iter()
-        .filter(stopped)
-        .filter_map(attempt_of)
-        .collect();
-    let withdrawn: Vec<_> = started.intersection(&stopped).copied().collect();
-    deferred.retain(|action| attempt_of(action).is_none_or(|of| !withdrawn.contains(&of)));
-    withdrawn
-}
-
-#[cfg(test)]
-mod tests {
-    use aegis_common::action::Action;
-    use aegis_common::id::{GpuIndex, JobId};
-    use aegis_common::reason::StopReason;
-
-    use super::withdraw;
-
-    fn start(job: u64) -> Action {
-        Action::Start {
-            job: JobId(job),
-            attempt: 1,
-            gpus: vec![GpuIndex(0)],
-            virtual_total: None,
-        }
-    }
-
-    fn stop(job: u64) -> Action {
-        Action::Stop {
-            job: JobId(job),
-            attempt: 1,
-            why: StopReason::Cancelled { by: 0 },
-        }
-    }
-
-    #[test]
-    fn what_was_cancelled_before_it_could_start_never_does() {
-        let mut deferred = vec![start(1), stop(2), start(3), stop(1)];
-        assert_eq!(withdraw(&mut deferred), [(JobId(1), 1)]);
-        assert_eq!(deferred, [stop(2), start(3)]);
     }
 }

@@ -7,7 +7,7 @@ use aegis_common::abi::GpuUuid;
 use aegis_common::action::Action;
 use aegis_common::event::Event;
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
-use aegis_common::job::{Exit, JobState};
+use aegis_common::job::Exit;
 use aegis_common::policy::Policy;
 use aegis_common::wire::GpuView;
 use tokio::sync::{mpsc, watch};
@@ -187,7 +187,8 @@ impl Owner {
             return;
         }
         match state {
-            FoundState::NeverStarted => self.adopt_never_started(job, attempt),
+            // The intent to start it is carried out again, unless it was to be stopped since.
+            FoundState::NeverStarted => self.never_started(job, attempt),
             FoundState::Running => {
                 info!(%job, attempt, "adopted");
                 self.feed(Event::Started { job, attempt, gpus });
@@ -205,16 +206,6 @@ impl Owner {
             }
             FoundState::Ended { exit } => self.adopt_end(job, attempt, gpus, exit),
             FoundState::Lost => self.adopt_end(job, attempt, gpus, Exit::Unknown),
-        }
-    }
-
-    /// The intent to start it is carried out again, unless it was to be stopped since: then no
-    /// keeper is there to report its end.
-    fn adopt_never_started(&mut self, job: JobId, attempt: u32) {
-        let state = self.core.job(job).map(|job| job.state);
-        if matches!(state, Some(JobState::Stopping { .. })) {
-            let exit = Exit::Unknown;
-            self.feed(Event::Ended { job, attempt, exit });
         }
     }
 

@@ -43,6 +43,16 @@ impl Owner {
             .collect()
     }
 
+    /// Jobs that are over while their last record cannot be written.
+    pub(crate) fn ended_views(&self) -> impl Iterator<Item = JobView> {
+        let ended = |job: &JobId| {
+            let job = self.core.job(*job);
+            job.is_some_and(|job| matches!(job.state, JobState::Done { .. }))
+        };
+        let jobs = self.records.keys().rev().copied().filter(ended);
+        jobs.filter_map(|job| self.view(job).ok())
+    }
+
     /// Why a job is where it is.
     pub(crate) fn explanation(&mut self, view: &JobView) -> Explanation {
         let now = self.clock.now();
@@ -54,11 +64,11 @@ impl Owner {
             job: view.id,
             state: view.state.clone(),
             blockers: blockers.into_iter().map(Explained::from).collect(),
-            history: Self::history(view),
+            history: self.history(view),
         }
     }
 
-    fn history(view: &JobView) -> Vec<String> {
+    fn history(&self, view: &JobView) -> Vec<String> {
         let mut history = Vec::new();
         for attempt in &view.attempts {
             let gpus = attempt
@@ -76,6 +86,16 @@ impl Owner {
             }
         }
         history.extend(view.refusals.iter().cloned());
+        for (process, job) in &self.uninstrumented {
+            if *job == view.id {
+                history.push(format!(
+                    "process {} uses a GPU without the shim: its figures here are unknown and \
+                     nothing else is placed there (it called CUDA while aegisd was down, or does \
+                     not load the shim)",
+                    process.pid
+                ));
+            }
+        }
         history
     }
 

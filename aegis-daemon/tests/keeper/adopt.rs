@@ -114,6 +114,9 @@ async fn held_ledgers_stay_with_the_keeper() {
     let mut daemon = bench.another_daemon();
     daemon.keepers.adopt(&[]).unwrap();
     assert_eq!(held(keeper), ["second"]);
+    // The new daemon is connected to the keeper.
+    daemon.keepers.release(JobId(1), 1, "second");
+    until(|| held(keeper).is_empty()).await;
     bench.open_gate();
     assert_eq!(daemon.expect_ended(1).await, Exit::Code(0));
     assert_eq!(keeper_pids(&runtime).unwrap(), []);

@@ -14,6 +14,9 @@ use super::sanitise::sanitise;
 use super::{shell, state, time};
 use crate::config::quantity::show_duration;
 
+/// Characters of a command that are shown.
+const SHOWN_CHARS: usize = 4_000;
+
 /// `0,1`.
 pub(in crate::cli) fn gpu_list(gpus: &[GpuIndex]) -> String {
     let list: Vec<String> = gpus.iter().map(ToString::to_string).collect();
@@ -41,7 +44,7 @@ pub(in crate::cli) fn render(job: &JobView, style: &Style) -> String {
         line("waits for", sanitise(reason));
     }
     line("user", sanitise(&user));
-    line("command", shell::command(&job.argv));
+    line("command", cut(shell::command(&job.argv)));
     line("directory", shell::word(&job.cwd.0));
     line("asked for", asked(job));
     line("submitted", time::clock(job.submitted, &style.zone));
@@ -51,7 +54,8 @@ pub(in crate::cli) fn render(job: &JobView, style: &Style) -> String {
     if let Some(ended) = job.ended {
         line("ended", time::clock(ended, &style.zone));
     }
-    if let Some(floor) = job.floor {
+    let over = matches!(job.state, JobState::Done { .. });
+    if let Some(floor) = job.floor.filter(|_| !over) {
         let alone = if job.next_exclusive {
             ", alone on its GPUs"
         } else {
@@ -88,6 +92,18 @@ pub(in crate::cli) fn render(job: &JobView, style: &Style) -> String {
         line("", format!("log {}", shell::word(&attempt.log.0)));
     }
     style.paint(Paint::Bold, &title) + "\n" + &out
+}
+
+/// A command may have a megabyte of arguments.
+fn cut(command: String) -> String {
+    match command.char_indices().nth(SHOWN_CHARS) {
+        None => command,
+        Some((end, _)) => {
+            let left = command.len() - end;
+            let shown = command.get(..end).unwrap_or_default();
+            format!("{shown}... ({left} more bytes; --json has them)")
+        }
+    }
 }
 
 /// What the submission asked for.

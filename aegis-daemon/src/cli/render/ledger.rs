@@ -17,7 +17,12 @@ pub(in crate::cli) fn render(inspection: &Inspection, style: &Style) -> String {
         let _ = writeln!(out, "{}", style.paint(Paint::Middling, text));
     }
     if inspection.processes.is_empty() {
-        out.push_str("No process with the shim has called CUDA.\n");
+        out.push_str(if inspection.daemon {
+            "No process with the shim has called CUDA.\n"
+        } else {
+            "No shared memory of the shim that you may read: either no process has called CUDA, or\n\
+             it is held by another user's daemon (root may read all of it).\n"
+        });
     }
     for process in &inspection.processes {
         out.push_str(&one(process, style));
@@ -89,7 +94,7 @@ fn account(gpu: &LedgerGpu) -> String {
     let name = gpu
         .gpu
         .map_or_else(|| sanitise(&gpu.uuid), |index| format!("GPU {index}"));
-    let limit = gpu.limit.map_or_else(|| "none".to_owned(), bytes);
+    let limit = gpu.limit.map_or_else(|| "unknown".to_owned(), bytes);
     let mut out = format!(
         "  {name:<10} {} used, peak {}, limit {limit}",
         bytes(gpu.used),
