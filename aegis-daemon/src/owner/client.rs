@@ -125,7 +125,7 @@ impl Owner {
 
     /// Nothing was heard of the GPUs yet, good or bad.
     fn is_blind(&self) -> bool {
-        self.machine.is_empty() && self.telemetry.is_some() && self.telemetry_error.is_none()
+        !self.counted && self.telemetry.is_some() && self.telemetry_error.is_none()
     }
 
     /// Serves the submissions that waited for the first word about the GPUs.

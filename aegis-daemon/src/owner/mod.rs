@@ -88,6 +88,8 @@ pub struct Owner {
     machine: Vec<GpuFound>,
     /// Requests that came before the first word about the GPUs.
     early: Vec<ClientCall>,
+    /// The GPUs were counted at least once, whatever was found.
+    counted: bool,
     processes: Processes,
     /// Processes of jobs that hold GPU memory without the shim.
     uninstrumented: BTreeMap<ProcessKey, JobId>,

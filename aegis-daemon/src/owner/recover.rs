@@ -77,6 +77,7 @@ impl Owner {
             telemetry_active: true,
             machine,
             early: Vec::new(),
+            counted: false,
             processes: Processes::default(),
             uninstrumented: BTreeMap::new(),
             records: BTreeMap::new(),

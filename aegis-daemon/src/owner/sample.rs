@@ -43,7 +43,9 @@ impl Owner {
 
     fn machine_found(&mut self, found: Vec<GpuFound>) {
         self.telemetry_error = None;
-        if found == self.machine {
+        // The first count is news even if it finds none: the journal may know of some.
+        let first = !std::mem::replace(&mut self.counted, true);
+        if found == self.machine && !first {
             return;
         }
         info!(gpus = found.len(), "machine");

@@ -270,18 +270,20 @@ fn overdraft() -> Result<()> {
 
 #[test]
 fn gpu_lost() -> Result<()> {
-    let mut world = World::start(Setup::gpus(1, 16 * GIB))?;
+    let (mut world, holder) = occupied(Setup::gpus(1, 16 * GIB), &["--exclusive"])?;
+    let job = world.submit(&["--gpu-mem", "1GiB"], &["true"])?;
+    world.blocked(job, "held_exclusively")?;
     world
         .machine
         .faults()
         .arm(Fault::new(FaultKind::NvmlDevice, 15))?;
-    e2e::until("the GPU is lost", || {
-        Ok(world.gpus()?[0].lost.then_some(()))
-    })?;
-    let job = world.submit(&["--gpu-mem", "1GiB"], &["true"])?;
+    world.blocked(job, "gpu_lost")?;
+    // No GPU is left: a new job is refused at once, not left waiting.
+    let refused = world.try_submit(&[], &["true"])?;
+    assert_eq!(refused.code, 67, "{refused:?}");
     clears(&mut world, job, "gpu_lost", |world| {
         world.machine.faults().clear();
-        Ok(())
+        world.cancel(holder)
     })
 }
 
