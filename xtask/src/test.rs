@@ -75,6 +75,12 @@ fn nextest(name: &str, directory: &Path, output: &Path, options: &Options) -> Re
         .arg(output)
         .arg("--config-file")
         .arg(root().join("xtask/nextest.toml"));
+    if name != "shim" {
+        let groups = root().join("xtask/nextest-e2e.toml");
+        command
+            .arg("--tool-config-file")
+            .arg(format!("aegis:{}", groups.display()));
+    }
     if options.package.is_empty() {
         command.arg("--workspace");
     }
