@@ -6,8 +6,8 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use aegis_common::abi::ledger::{LEDGER_BYTES, LedgerHeader};
-use aegis_common::abi::{ABI_MAJOR, ABI_MINOR, MAGIC};
+use aegis_common::abi::ledger::{GPU_LINES_OFFSET, GpuLine, LEDGER_BYTES, LedgerHeader};
+use aegis_common::abi::{ABI_MAJOR, ABI_MINOR, MAGIC, MAX_GPUS};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create,
 };
@@ -86,12 +86,28 @@ impl LedgerFile {
     }
 
     /// What it says now. Counters written meanwhile may or may not be included, each on its own:
-    /// the ABI never needs two of them to agree.
+    /// the ABI never needs two of them to agree. `used + inflight` is never too small.
     ///
     /// # Errors
     ///
     /// Any [`LedgerError`]: its writer can put anything there.
     pub fn read(&self) -> Result<LedgerSnapshot, LedgerError> {
+        // The shim raises `used` before it lowers `inflight`. Taken from an earlier copy than the
+        // rest, `inflight` may count a block twice; taken later, it could miss one.
+        let earlier = self.copy()?;
+        let mut bytes = self.copy()?;
+        for line in 0..MAX_GPUS {
+            let from =
+                GPU_LINES_OFFSET + line * size_of::<GpuLine>() + offset_of!(GpuLine, inflight);
+            let field = from..from + size_of::<u64>();
+            if let (Some(to), Some(from)) = (bytes.get_mut(field.clone()), earlier.get(field)) {
+                to.copy_from_slice(from);
+            }
+        }
+        LedgerSnapshot::decode(&bytes)
+    }
+
+    fn copy(&self) -> Result<Vec<u8>, LedgerError> {
         let mut bytes = vec![0; LEDGER_BYTES];
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -102,7 +118,7 @@ impl LedgerFile {
                 Err(error) => return Err(error.into()),
             }
         }
-        LedgerSnapshot::decode(&bytes)
+        Ok(bytes)
     }
 
     /// A second descriptor of the same memory, for the keeper.
@@ -123,7 +139,6 @@ impl AsFd for LedgerFile {
 
 #[cfg(test)]
 mod tests {
-    use aegis_common::abi::ledger::GPU_LINES_OFFSET;
     use rustix::fs::FallocateFlags;
 
     use super::*;

@@ -67,11 +67,13 @@ impl Account<'_> {
             .sum()
     }
 
-    /// Bytes held and asked for now.
+    /// Bytes held and asked for now, rather too many than too few while others commit.
     #[must_use]
     pub fn held(&self) -> u64 {
-        self.used()
-            .saturating_add(self.0.inflight.load(Ordering::SeqCst))
+        // `inflight` first: a block that moves from it to `used` in between is seen twice. In the
+        // other order it would not be seen at all, and the limit could be overshot.
+        let inflight = self.0.inflight.load(Ordering::SeqCst);
+        inflight.saturating_add(self.used())
     }
 }
 
