@@ -9,7 +9,7 @@ use super::table::{Column, Table};
 use super::{state, time};
 
 /// What an empty list says.
-const EMPTY: &str = "No jobs. Submit one: aegis submit -- python train.py\n";
+const EMPTY: &str = "No jobs run or wait (--all lists finished ones). Submit one: aegis submit -- python train.py\n";
 
 /// The queue as a table and a line of totals.
 pub(in crate::cli) fn render(queue: &QueueView, filtered: bool, style: &Style) -> String {
