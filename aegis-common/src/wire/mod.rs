@@ -20,3 +20,5 @@ pub use view::{
 pub const PROTOCOL: u32 = 1;
 /// Longest frame in bytes. A command line is at most 2 MiB on Linux, an environment as much again.
 pub const MAX_FRAME: usize = 16 << 20;
+/// Longest name of a job in bytes.
+pub const NAME_MAX: usize = 128;

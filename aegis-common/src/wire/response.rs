@@ -63,6 +63,19 @@ pub struct Failure {
     pub job: Option<JobId>,
 }
 
+impl Failure {
+    /// A failure without a hint.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            job: None,
+        }
+    }
+}
+
 /// Kinds of failure. Each has a stable exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

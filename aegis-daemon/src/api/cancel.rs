@@ -5,7 +5,6 @@ use aegis_common::id::JobId;
 use aegis_common::job::JobState;
 use aegis_common::wire::{ErrorCode, Failure};
 
-use super::failure;
 use crate::owner::{Owner, Peer};
 
 /// Asks for the end of all the jobs, or of none if one is unknown or somebody else's.
@@ -32,9 +31,9 @@ pub(crate) fn handle(owner: &mut Owner, peer: &Peer, jobs: &[JobId]) -> Result<(
                 "free disk space in the daemon's state directory; `aegis queue` shows the end"
                     .to_owned(),
             ),
-            ..failure(
+            ..Failure::new(
                 ErrorCode::Storage,
-                &format!("noted, but stopped only once the journal can be written: {error}"),
+                format!("noted, but stopped only once the journal can be written: {error}"),
             )
         }),
     }

@@ -3,7 +3,6 @@
 use aegis_common::id::JobId;
 use aegis_common::wire::{ErrorCode, Failure, Inspection, Response};
 
-use super::failure;
 use crate::owner::Owner;
 
 /// Ledgers, leases and counters, freshly read.
@@ -25,7 +24,7 @@ pub(crate) fn handle(
     {
         return Err(Failure {
             hint: Some("`aegis inspect` lists the processes that have one".to_owned()),
-            ..failure(ErrorCode::NotFound, &format!("process {pid} has no ledger"))
+            ..Failure::new(ErrorCode::NotFound, format!("process {pid} has no ledger"))
         });
     }
     Ok(Response::Inspected(Inspection {

@@ -3,7 +3,6 @@
 use aegis_common::job::JobState;
 use aegis_common::wire::{ErrorCode, Failure, QueueView, Response};
 
-use super::failure;
 use crate::owner::Owner;
 
 /// Finished jobs listed unless the client says otherwise.
@@ -35,7 +34,7 @@ pub(crate) fn handle(
         let finished = owner
             .store()
             .finished(uid, limit.unwrap_or(FINISHED_DEFAULT));
-        jobs.extend(finished.map_err(|error| failure(ErrorCode::Storage, &error.to_string()))?);
+        jobs.extend(finished.map_err(|error| Failure::new(ErrorCode::Storage, error.to_string()))?);
     }
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     Ok(Response::Queue(QueueView {

@@ -15,7 +15,6 @@ use tokio_util::codec::{Framed, LengthDelimitedCodec};
 use tracing::{debug, warn};
 
 use super::caps::{Clients, OPEN_PER_UID};
-use super::failure;
 use crate::owner::{ClientCall, Peer};
 use crate::sys::peer::peer_groups;
 
@@ -99,9 +98,9 @@ async fn receive(
     }
     let refusal = Response::Failed(Failure {
         hint: Some("end some of your `aegis wait` or `aegis log -f` and try again".to_owned()),
-        ..failure(
+        ..Failure::new(
             ErrorCode::Unreachable,
-            &format!("you have {OPEN_PER_UID} connections to the daemon, and may not have more"),
+            format!("you have {OPEN_PER_UID} connections to the daemon, and may not have more"),
         )
     });
     let json = serde_json::to_vec(&refusal).map_err(io::Error::other)?;
@@ -140,7 +139,7 @@ async fn converse(
                 hint: Some(
                     "the first frame must be {\"request\":\"hello\",\"protocol\":1,…}".to_owned(),
                 ),
-                ..failure(ErrorCode::BadRequest, "no hello was sent")
+                ..Failure::new(ErrorCode::BadRequest, "no hello was sent")
             }),
             Ok(request) => {
                 let deferred = matches!(
@@ -158,13 +157,13 @@ async fn converse(
                 }
                 tokio::select! {
                     answer = answer => answer.unwrap_or_else(|_| {
-                        Response::Failed(failure(ErrorCode::Internal, "the daemon is stopping"))
+                        Response::Failed(Failure::new(ErrorCode::Internal, "the daemon is stopping"))
                     }),
                     // A waiting client that hangs up must not leave its waiter behind.
                     () = hung_up(frames.get_ref()), if deferred => return Ok(()),
                 }
             }
-            Err(message) => Response::Failed(failure(ErrorCode::BadRequest, &message)),
+            Err(message) => Response::Failed(Failure::new(ErrorCode::BadRequest, &message)),
         };
         let last = !greeted;
         let json = serde_json::to_vec(&response).map_err(io::Error::other)?;
@@ -199,9 +198,9 @@ fn hello(protocol: u32) -> Response {
     }
     Response::Failed(Failure {
         hint: Some("use the aegis of the same installation as the daemon".to_owned()),
-        ..failure(
+        ..Failure::new(
             ErrorCode::Incompatible,
-            &format!("the daemon {version} speaks protocol {PROTOCOL}, the client {protocol}"),
+            format!("the daemon {version} speaks protocol {PROTOCOL}, the client {protocol}"),
         )
     })
 }

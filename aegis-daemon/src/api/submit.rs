@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use aegis_common::event::Event;
 use aegis_common::job::JobState;
-use aegis_common::wire::{ErrorCode, Failure, Response, Submit};
+use aegis_common::wire::{ErrorCode, Failure, NAME_MAX, Response, Submit};
 
-use super::failure;
 use crate::config::quantity::show_duration;
 use crate::owner::{Owner, Peer};
 use crate::store::JobRecord;
 
-/// Longest name of a job in bytes.
-pub(crate) const NAME_MAX: usize = 128;
 /// Highest number of retries a user may ask for.
 const RETRIES_MAX: u32 = 100;
 
@@ -49,9 +46,9 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
     } = submit;
     let settings = owner.settings();
     if settings.rootless && peer.uid != settings.uid {
-        return Err(failure(
+        return Err(Failure::new(
             ErrorCode::Forbidden,
-            &format!(
+            format!(
                 "this daemon runs rootless and serves only uid {}",
                 settings.uid
             ),

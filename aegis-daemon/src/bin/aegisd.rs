@@ -11,6 +11,8 @@ use aegis_daemon::{jobs, serve, sys};
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+/// Exit code for a wrong command line, as `aegis` uses it (EX_USAGE of sysexits.h).
+const EXIT_USAGE: u8 = 64;
 /// Exit code for a configuration that cannot be used (EX_CONFIG of sysexits.h).
 const EXIT_CONFIG: u8 = 78;
 /// Exit code for output that cannot be written (EX_IOERR).
@@ -50,7 +52,14 @@ fn main() -> ExitCode {
         let code = jobs::keeper::main(arguments);
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Nothing is left to tell if even that cannot be printed.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { EXIT_USAGE } else { 0 });
+        }
+    };
     let rootless = arguments.rootless || !rustix::process::geteuid().is_root();
     if arguments.print_config {
         return print_config(rootless);
@@ -78,7 +87,7 @@ fn main() -> ExitCode {
         Ok(ready) => ready.map(File::from),
         Err(error) => {
             eprintln!("aegisd: --ready-fd: {error}");
-            return ExitCode::from(64);
+            return ExitCode::from(EXIT_USAGE);
         }
     };
     match serve::run(&config, ready) {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use aegis_common::job::{JobState, Resources};
-use aegis_common::wire::{ErrorCode, Explanation, JobView, Request, Response, Submit};
+use aegis_common::wire::{ErrorCode, Explanation, JobView, NAME_MAX, Request, Response, Submit};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
@@ -15,7 +15,6 @@ use super::out::Style;
 use super::render::sanitise::sanitise;
 use super::render::{explanation, job};
 use super::{Context, exit, launch, wait};
-use crate::api::submit::NAME_MAX;
 use crate::config::quantity;
 
 pub(super) const EXAMPLES: &str = "\

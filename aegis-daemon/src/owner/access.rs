@@ -74,7 +74,7 @@ impl Owner {
         launch: Launch,
     ) -> Result<JobRecord, Failure> {
         let token = new_token().map_err(|error| {
-            crate::api::failure(ErrorCode::Internal, &format!("no random bytes: {error}"))
+            Failure::new(ErrorCode::Internal, format!("no random bytes: {error}"))
         })?;
         Ok(JobRecord {
             id: self.store.next_job_id(),

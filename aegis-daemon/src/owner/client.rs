@@ -6,7 +6,6 @@ use aegis_common::wire::{Attempt, ErrorCode, Failure, JobView, Request, Response
 use tokio::sync::oneshot;
 
 use super::Owner;
-use crate::api;
 
 /// Who is at the other end of a client connection, by the kernel's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +43,7 @@ pub(crate) struct Waiter {
 
 /// What a client waits for.
 #[derive(Debug)]
-enum Until {
+pub(crate) enum Until {
     /// All these jobs are over.
     Over(Vec<JobId>),
     /// The job has started an attempt later than this one, or is over.
@@ -52,44 +51,15 @@ enum Until {
 }
 
 impl Owner {
-    pub(super) fn on_client(&mut self, call: ClientCall) {
+    /// Keeps a request that cannot be answered before the first word about the GPUs; gives back
+    /// any other.
+    pub(crate) fn postpone(&mut self, call: ClientCall) -> Option<ClientCall> {
         if matches!(call.request, Request::Submit(_) | Request::Gpus) && self.is_blind() {
             // What the machine has is known within moments of the start.
             self.early.push(call);
-            return;
+            return None;
         }
-        let ClientCall {
-            peer,
-            request,
-            reply,
-        } = call;
-        let response = match request {
-            // The connection task answers `hello` itself.
-            Request::Hello { .. } => {
-                Err(api::failure(ErrorCode::BadRequest, "hello was sent twice"))
-            }
-            Request::Submit(submit) => api::submit::handle(self, &peer, *submit),
-            Request::Queue { all, uid, limit } => api::queue::handle(self, all, uid, limit),
-            Request::Status { job } => api::status::handle(self, job),
-            Request::Explain { job } => api::explain::handle(self, job),
-            Request::Wait { jobs } => match self.known(&jobs) {
-                Ok(()) => return self.wait(Until::Over(jobs), reply),
-                Err(failure) => Err(failure),
-            },
-            Request::WaitAttempt { job, after } => match self.known(&[job]) {
-                Ok(()) => return self.wait(Until::Attempt(job, after), reply),
-                Err(failure) => Err(failure),
-            },
-            Request::Cancel { jobs } => match api::cancel::handle(self, &peer, &jobs) {
-                Ok(()) => return self.wait(Until::Over(jobs), reply),
-                Err(failure) => Err(failure),
-            },
-            Request::Gpus => api::gpus::handle(self),
-            Request::Inspect { pid, job } => api::inspect::handle(self, pid, job),
-            Request::Doctor => return api::doctor::handle(self, reply),
-        };
-        // A client that hung up does not need its answer.
-        let _ = reply.send(response.unwrap_or_else(Response::Failed));
+        Some(call)
     }
 
     /// Refuses the first job that never existed.
@@ -135,7 +105,7 @@ impl Owner {
         }
     }
 
-    fn wait(&mut self, until: Until, reply: Reply) {
+    pub(crate) fn wait(&mut self, until: Until, reply: Reply) {
         self.waiters.push(Waiter { until, reply });
         self.notify_waiters();
     }

@@ -38,6 +38,7 @@ use crate::scheduler::Core;
 use crate::store::{JobRecord, Store};
 use crate::telemetry::{GpuFound, Telemetry};
 
+pub(crate) use client::Until;
 pub use client::{ClientCall, Peer, Reply};
 pub use clock::Clock;
 pub use recover::{Loopback, RecoverError};

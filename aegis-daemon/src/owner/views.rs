@@ -28,10 +28,7 @@ impl Owner {
                 hint: Some("`aegis queue --all` lists the jobs of this machine".to_owned()),
                 job: Some(job),
             }),
-            Err(failure) => Err(crate::api::failure(
-                ErrorCode::Storage,
-                &failure.to_string(),
-            )),
+            Err(failure) => Err(Failure::new(ErrorCode::Storage, failure.to_string())),
         }
     }
 

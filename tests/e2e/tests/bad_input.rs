@@ -271,32 +271,40 @@ fn a_full_disk_for_the_journal_refuses_and_starts_nothing() -> Result<()> {
     let Some(disk) = e2e::SmallDisk::mount(&e2e::SmallDisk::place()?, 8 << 20)? else {
         e2e::skip!("needs root to mount a small file system");
     };
-    let setup = Setup::gpus(1, 16 * GIB).key("daemon.state_dir", &format!("{:?}", disk.path()));
+    // The second GPU stays free: what is refused could have started at once.
+    let setup = Setup::gpus(2, 16 * GIB).key("daemon.state_dir", &format!("{:?}", disk.path()));
     let mut world = World::start(setup)?;
-    let before = world.submit(&[], &["sleep", "1000"])?;
+    let before = world.submit(&["--exclusive"], &["sleep", "1000"])?;
     world.running(before)?;
     let filler = disk.fill()?;
-    let mark = world.file("mark");
     let mut refused = None;
-    for _ in 0..200 {
+    for number in 0..200 {
         // Free pages in the write-ahead log may take a few more.
+        let mark = world.file(&format!("mark-{number}"));
         let answer = world.try_submit(&[], &["touch".as_ref(), mark.as_os_str()])?;
         if answer.code != 0 {
-            refused = Some(answer);
+            refused = Some((answer, mark));
             break;
         }
     }
-    let answer = refused.context("a full disk refused nothing")?;
+    let (answer, mark) = refused.context("a full disk refused nothing")?;
     assert_eq!(answer.code, 74, "{answer:?}");
     assert!(answer.text().contains("disk"), "{answer:?}");
     assert!(world.daemon()?.try_ended()?.is_none());
     world.running(before)?;
     std::fs::remove_file(filler)?;
     let after = e2e::until("submissions are accepted again", || {
-        let answer = world.try_submit(&[], &["true"])?;
+        let answer = world.try_submit(&["--name", "after"], &["true"])?;
         Ok((answer.code == 0).then_some(()))
     });
     after?;
+    let after = world
+        .queue()?
+        .jobs
+        .into_iter()
+        .find(|job| job.name == "after");
+    assert_eq!(world.wait(after.context("after")?.id)?, 0);
+    assert!(!mark.exists(), "what was refused never ran");
     world.cancel(before)?;
     Ok(())
 }
