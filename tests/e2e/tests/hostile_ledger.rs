@@ -18,7 +18,9 @@ fn lies(mode: &str) -> Result<()> {
         Ok(gpu.used.is_some_and(|used| used >= HELD).then_some(gpu))
     })?;
     assert!(gpu.available <= 12 * GIB - HELD, "{gpu:?}");
-    assert!(gpu.promised <= gpu.memory, "{gpu:?}");
+    // Until NVML has named the process, a claim of more than the GPU has counts as all of it, and
+    // the reserve for the context comes on top: too much is the safe side.
+    assert!(gpu.promised <= gpu.memory + GIB, "{gpu:?}");
     let view = world.view(job)?;
     let holding = view.holdings[0];
     assert!(
