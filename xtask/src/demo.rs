@@ -121,12 +121,14 @@ fn prepared() -> Result<World> {
 
 /// Windows scaled to jobs that take seconds instead of hours; every other threshold is the default.
 fn configuration() -> Setup {
-    Setup::gpus(GPUS, GPU_BYTES)
+    let mut setup = Setup::gpus(GPUS, GPU_BYTES)
         .key("scheduler.observe_min", "\"400ms\"")
         .key("scheduler.observe_max", "\"3s\"")
         .key("scheduler.plateau", "\"400ms\"")
         .key("scheduler.gate_window", "4")
         .key("scheduler.grow_wait", "\"2s\"")
         .key("jobs.grace", "\"500ms\"")
-        .key("daemon.log_level", "\"info\"")
+        .key("daemon.log_level", "\"info\"");
+    setup.show_log = false;
+    setup
 }

@@ -31,7 +31,7 @@ pub use disk::SmallDisk;
 pub use events::{DEADLINE, Lines, until, wait_line};
 pub use ledger::HostileShim;
 pub use processes::{Guard, alive, descendants, kill, start_ticks};
-pub use progress::{Progress, read_progress};
+pub use progress::{Line as ProgressLine, Progress, read_progress};
 pub use setup::{GIB, MIB, Setup};
 pub use world::World;
 

@@ -25,6 +25,8 @@ pub struct Setup {
     pub shim: bool,
     /// Serve one user, also when the tests run as root.
     pub rootless: bool,
+    /// Print the end of the daemon's log when the world ends, for the report of a failed test.
+    pub show_log: bool,
 }
 
 impl Setup {
@@ -39,6 +41,7 @@ impl Setup {
             daemon_env: Vec::new(),
             shim: true,
             rootless: true,
+            show_log: true,
         };
         [
             ("scheduler.observe_min", "\"300ms\""),

@@ -304,6 +304,9 @@ impl Drop for World {
             // Killed above; this reaps it.
             let _ = daemon.kill();
         }
+        if !self.setup.show_log {
+            return;
+        }
         // Shown by the test runner if the test failed.
         let log = std::fs::read_to_string(self.log()).unwrap_or_default();
         let wanted = |line: &&str| {

@@ -36,9 +36,9 @@ pub(crate) struct Counts {
 pub(crate) struct Attempt {
     /// Index of the job in the mix.
     pub(crate) job: usize,
-    /// First line of the process, ns.
+    /// First line of a process of it, ns.
     pub(crate) from_ns: u64,
-    /// Last line of the process, ns.
+    /// Last line of a process of it, ns.
     pub(crate) to_ns: u64,
     /// GPUs on which it had anything.
     pub(crate) gpus: Vec<usize>,
@@ -132,24 +132,32 @@ fn really_ran_out(own: &[Attempt]) -> usize {
     own.iter().filter(short).count()
 }
 
-/// One attempt for each process that wrote lines.
+/// The attempts of a job. Ranks are processes of one attempt, and only the first tells of the end.
 fn attempts_of(job: usize, progress: &Progress, seen: &BTreeMap<u32, Seen>) -> Vec<Attempt> {
-    let mut attempts: BTreeMap<u32, Attempt> = BTreeMap::new();
+    let mut attempts: BTreeMap<&str, Attempt> = BTreeMap::new();
     for line in &progress.lines {
         let process = seen.get(&line.pid).cloned().unwrap_or_default();
-        let attempt = attempts.entry(line.pid).or_insert_with(|| Attempt {
+        let attempt = attempts.entry(&line.attempt).or_insert_with(|| Attempt {
             job,
             from_ns: line.t_ns,
             to_ns: line.t_ns,
-            gpus: process.gpus,
-            peak: process.peak,
+            gpus: Vec::new(),
+            peak: 0,
             left: process.left,
             done: false,
             oom: false,
         });
-        attempt.to_ns = line.t_ns;
+        attempt.from_ns = attempt.from_ns.min(line.t_ns);
+        attempt.to_ns = attempt.to_ns.max(line.t_ns);
+        attempt.gpus.extend(process.gpus);
+        attempt.gpus.sort_unstable();
+        attempt.gpus.dedup();
+        attempt.peak = attempt.peak.max(process.peak);
         attempt.done |= line.event == "done";
-        attempt.oom |= line.event == "oom";
+        if line.event == "oom" {
+            attempt.oom = true;
+            attempt.left = process.left;
+        }
     }
     attempts.into_values().collect()
 }
@@ -284,5 +292,38 @@ mod tests {
             },
         ];
         assert_eq!(overlaps(&all), 1);
+    }
+    #[test]
+    fn ranks_are_one_attempt_and_a_retry_is_another() {
+        let line = |pid: u32, attempt: &str, rank: u32, t_ns: u64, event: &str| e2e::ProgressLine {
+            kind: "vision".to_owned(),
+            pid,
+            attempt: attempt.to_owned(),
+            rank,
+            step: 0,
+            steps_total: 1,
+            t_ns,
+            event: event.to_owned(),
+        };
+        let progress = Progress {
+            lines: vec![
+                line(1, "1", 0, 5, "start"),
+                line(2, "1", 1, 6, "start"),
+                line(3, "2", 0, 20, "start"),
+                line(4, "2", 1, 21, "start"),
+                line(3, "2", 0, 30, "done"),
+            ],
+        };
+        let gpu = |gpu: usize| Seen {
+            gpus: vec![gpu],
+            ..Seen::default()
+        };
+        let seen = [(3, gpu(0)), (4, gpu(1))].into_iter().collect();
+        let attempts = attempts_of(0, &progress, &seen);
+        let told: Vec<_> = attempts
+            .iter()
+            .map(|a| (a.from_ns, a.to_ns, a.done, a.gpus.clone()))
+            .collect();
+        assert_eq!(told, [(5, 6, false, vec![]), (20, 30, true, vec![0, 1])]);
     }
 }
