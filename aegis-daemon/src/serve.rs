@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,9 +146,9 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
             processes: process_inputs,
         })
         .await;
-    // A socket file without a daemon would make clients wait for an answer.
+    // A socket file without a daemon would make clients wait for an answer. The shim socket's file
+    // goes with its listener.
     let _ = std::fs::remove_file(&daemon.socket);
-    let _ = std::fs::remove_file(&daemon.shim_socket);
     Ok(())
 }
 
@@ -183,7 +183,6 @@ impl Directories {
 
 /// One daemon per state directory: the lock goes with the process, however it ends.
 fn lock(state_dir: &Path) -> Result<File, ServeError> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let path = state_dir.join("lock");
     // Whoever can open it can lock it, and keep the daemon from starting.
     let owners = std::fs::Permissions::from_mode(0o600);

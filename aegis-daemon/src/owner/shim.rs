@@ -126,13 +126,10 @@ impl Owner {
             // exec kept the process and lost the mappings: a new program begins a new ledger.
             self.on_process_gone(key);
         }
-        match self.instrument(key, job, attempt) {
-            Ok(()) => {}
-            Err(error) => {
-                warn!(%job, pid = key.pid, %error, "no ledger; the process runs without AEGIS");
-                reply.refuse(Verdict::Unknown);
-                return;
-            }
+        if let Err(error) = self.instrument(key, job, attempt) {
+            warn!(%job, pid = key.pid, %error, "no ledger; the process runs without AEGIS");
+            reply.refuse(Verdict::Unknown);
+            return;
         }
         self.watch_process(key, pidfd);
         self.uninstrumented.remove(&key);
