@@ -17,6 +17,7 @@ pub mod failpoint;
 pub mod jobs;
 pub mod lease;
 pub mod owner;
+mod procfs;
 pub mod scheduler;
 pub mod serve;
 pub mod store;

@@ -8,6 +8,7 @@ use aegis_common::id::ProcessKey;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use crate::procfs;
 use crate::sys::reactor;
 
 /// The start time of the process now called `pid`, in clock ticks since boot (field 22 of
@@ -18,20 +19,13 @@ use crate::sys::reactor;
 /// `NotFound` if there is no such process; `InvalidData` if the kernel's text cannot be read.
 pub fn start_ticks(pid: u32) -> io::Result<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat"))?;
-    parse_start_ticks(&stat).ok_or_else(|| {
+    let process = procfs::parse(pid, &stat).ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
             format!("/proc/{pid}/stat has no start time"),
         )
-    })
-}
-
-/// Field 22. The command name in field 2 may contain blanks and parentheses, so fields are counted
-/// from the last closing one.
-fn parse_start_ticks(stat: &[u8]) -> Option<u64> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
-    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+    })?;
+    Ok(process.key.start_ticks)
 }
 
 /// The effective uid of the process now called `pid`. Unlike the owner of `/proc/PID`, which is root
@@ -132,17 +126,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_stat_is_read_without_panic(stat in proptest::collection::vec(any::<u8>(), 0..256)) {
-            let _ = parse_start_ticks(&stat);
-            let _ = parse_effective_uid(&stat);
+        fn any_status_is_read_without_panic(status in proptest::collection::vec(any::<u8>(), 0..256)) {
+            let _ = parse_effective_uid(&status);
         }
-    }
-
-    #[test]
-    fn a_command_name_cannot_shift_the_fields() {
-        let stat = b"7 (a) R 1 (b) S 1 7 7 0 -1 4194304 1 0 0 0 1 2 3 4 20 0 1 0 4711 8 9";
-        assert_eq!(parse_start_ticks(stat), Some(4711));
-        assert_eq!(parse_start_ticks(b"7 (a"), None);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Telemetry and ledger readings on their way to the core.
 
+use std::collections::BTreeMap;
+
 use aegis_common::abi::GpuUuid;
 use aegis_common::event::{Event, Gpu, ProcessGpu};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use tracing::{debug, error, info, warn};
 
 use super::Owner;
-use crate::lease::{LedgerSnapshot, Proof, is_alive, monotonic_ns, sanitise, start_ticks};
+use crate::lease::{LedgerSnapshot, Proof, is_alive, monotonic_ns, sanitise};
+use crate::procfs::identify;
 use crate::telemetry::{GpuFound, RawSample, TelemetryEvent, attribute, process_info};
 
 /// An unchanged account is repeated to the core at most this often, so that it knows that
@@ -56,9 +59,10 @@ impl Owner {
 
     fn sampled(&mut self, mut raw: RawSample) {
         let gpu = raw.gpu;
+        let mut members = BTreeMap::new();
         if let Some(processes) = &mut raw.processes {
             processes.retain(|(pid, _)| !self.has_departed(*pid));
-            self.note_members(processes);
+            members = self.members_of(processes);
             self.attributed.retain(|(_, at), _| *at != gpu);
             for (pid, bytes) in processes.iter() {
                 let known = self.processes.iter().find(|(key, _)| key.pid == *pid);
@@ -66,10 +70,9 @@ impl Owner {
                     self.attributed.insert((*key, gpu), *bytes);
                 }
             }
-            self.find_uninstrumented(processes);
+            self.find_uninstrumented(processes, &members);
         }
-        let keepers = &self.keepers;
-        let job_of = |pid| keepers.belongs(pid).map(|(job, _)| job);
+        let job_of = |pid| members.get(&pid).copied();
         let sample = attribute(raw, job_of, process_info);
         self.feed(Event::Sampled { sample });
     }
@@ -77,28 +80,33 @@ impl Owner {
     /// A process of a job in a list that was read before it ended. Without its keeper it would
     /// pass for a stranger; what it held settles until NVML shows it free.
     fn has_departed(&self, pid: u32) -> bool {
-        self.members.contains(&pid) && start_ticks(pid).is_err()
+        self.members.contains(&pid) && identify(pid).is_none()
     }
 
-    fn note_members(&mut self, processes: &[(u32, u64)]) {
+    /// The jobs of the processes in a list, each looked up once: that walks `/proc`.
+    fn members_of(&mut self, processes: &[(u32, u64)]) -> BTreeMap<u32, JobId> {
         if self.members.len() > MEMBERS_MAX {
-            self.members.retain(|pid| start_ticks(*pid).is_ok());
+            self.members.retain(|pid| identify(*pid).is_some());
         }
-        let pids = processes.iter().map(|(pid, _)| *pid);
-        let members = pids.filter(|pid| self.keepers.belongs(*pid).is_some());
-        self.members.extend(members);
+        let belongs = |pid| Some((pid, self.keepers.belongs(pid)?.0));
+        let members: BTreeMap<_, _> = processes
+            .iter()
+            .filter_map(|(pid, _)| belongs(*pid))
+            .collect();
+        self.members.extend(members.keys());
+        members
     }
 
     /// Processes of a job that hold GPU memory without having introduced themselves.
-    fn find_uninstrumented(&mut self, processes: &[(u32, u64)]) {
+    fn find_uninstrumented(&mut self, processes: &[(u32, u64)], members: &BTreeMap<u32, JobId>) {
         for (pid, bytes) in processes {
             if *bytes == 0 || self.processes.iter().any(|(key, _)| key.pid == *pid) {
                 continue;
             }
-            let Some((job, _)) = self.keepers.belongs(*pid) else {
+            let Some(job) = members.get(pid).copied() else {
                 continue;
             };
-            let Some(process) = process_key(*pid) else {
+            let Some(process) = identify(*pid) else {
                 continue;
             };
             if self.uninstrumented.insert(process, job).is_none() {
@@ -205,9 +213,4 @@ pub(super) fn by_uuid<'a>(machine: &'a [GpuFound], uuid: &GpuUuid) -> Option<&'a
 /// The GPU of that index.
 pub(super) fn by_index(machine: &[GpuFound], index: GpuIndex) -> Option<&GpuFound> {
     machine.iter().find(|gpu| gpu.index == index)
-}
-
-fn process_key(pid: u32) -> Option<ProcessKey> {
-    let start_ticks = start_ticks(pid).ok()?;
-    Some(ProcessKey { pid, start_ticks })
 }
