@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{GpuIndex, JobId, Moment, ProcessKey};
-use crate::job::Outcome;
+use crate::job::{OnSuspend, Outcome};
+use crate::learned::Observed;
 use crate::reason::{Denial, RetryReason, StopReason};
 
 /// What the daemon shall do.
@@ -21,7 +22,7 @@ pub enum Action {
         /// Total that its processes shall see on each GPU, bytes; `None`: the real one.
         virtual_total: Option<u64>,
     },
-    /// End the attempt's process tree: SIGTERM, a grace period, then SIGKILL. Idempotent.
+    /// End the attempt's process tree. Idempotent.
     Stop {
         /// The job.
         job: JobId,
@@ -29,6 +30,9 @@ pub enum Action {
         attempt: u32,
         /// Why.
         why: StopReason,
+        /// By what means.
+        #[serde(default)]
+        how: StopHow,
     },
     /// Write a lease line.
     SetLease {
@@ -64,10 +68,32 @@ pub enum Action {
         /// Why.
         why: RetryReason,
     },
+    /// Keep what the attempt taught. Comes right before the attempt's Finish or Retry.
+    Learn {
+        /// The job.
+        job: JobId,
+        /// What was seen.
+        observed: Observed,
+    },
     /// Send [`crate::event::Event::Woken`] at that moment. Replaces any earlier one.
     WakeAt {
         /// When.
         at: Moment,
+    },
+}
+
+/// How an attempt is made to leave its GPUs. A means that keeps the process (the CUDA checkpoint
+/// API) would be a further variant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum StopHow {
+    /// SIGTERM, a grace period, then SIGKILL.
+    #[default]
+    Terminate,
+    /// The signal the job declared, time to save its state and exit, then as [`Self::Terminate`].
+    Suspend {
+        /// What was declared.
+        on_suspend: OnSuspend,
     },
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{GpuIndex, JobId, Moment, ProcessKey};
 use crate::job::{Exit, Resources};
+use crate::learned::Learned;
 use crate::policy::{Policy, Tier};
 
 /// An event and when it happened.
@@ -41,6 +42,9 @@ pub enum Event {
         uid: u32,
         /// What it asks for.
         resources: Resources,
+        /// What earlier runs of its command taught; empty for an unknown command.
+        #[serde(default)]
+        learned: Learned,
     },
     /// The owner or an administrator wants the job gone. Durable.
     CancelRequested {
@@ -123,6 +127,28 @@ pub enum Event {
         /// Per GPU in use.
         gpus: Vec<ProcessGpu>,
     },
+    /// How fast a process went since its last report: periods of its launch sequence (contract
+    /// C6). Not sent while no period is known.
+    Progress {
+        /// The job.
+        job: JobId,
+        /// The process.
+        process: ProcessKey,
+        /// Which launch sequence; equal only for the same sequence of the same program.
+        fingerprint: u64,
+        /// Periods per 1,000,000 seconds.
+        rate_uhz: u64,
+        /// How long was measured, milliseconds.
+        window_ms: u32,
+    },
+    /// How busy the host is.
+    HostSampled {
+        /// Share of time in which some task waited for a CPU, thousandths (pressure stall
+        /// information, `some`); `None`: unknown.
+        cpu_waits: Option<u16>,
+        /// The same for I/O.
+        io_waits: Option<u16>,
+    },
     /// A sample of one GPU.
     Sampled {
         /// The sample.
@@ -168,6 +194,38 @@ pub struct Gpu {
     pub memory: u64,
     /// The best telemetry tier that works here.
     pub tier: Tier,
+    /// How far the others are, those that NVML told of.
+    #[serde(default)]
+    pub peers: Vec<Peer>,
+}
+
+/// How far another GPU of the machine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// The other one.
+    pub gpu: GpuIndex,
+    /// The way to it.
+    pub link: Link,
+}
+
+/// Ways between two GPUs, shortest first (NVML's topology levels).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Link {
+    /// NVLink.
+    NvLink,
+    /// On the same board.
+    Board,
+    /// One PCIe switch.
+    Switch,
+    /// Several PCIe switches.
+    Switches,
+    /// The CPU's host bridge.
+    HostBridge,
+    /// The same NUMA node.
+    Node,
+    /// Across NUMA nodes.
+    System,
 }
 
 /// One process's account on one GPU.

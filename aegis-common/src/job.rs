@@ -22,6 +22,50 @@ pub struct Resources {
     pub retries: u32,
     /// Seconds of running time after which the attempt is stopped.
     pub time_limit_s: Option<u64>,
+    /// It saves its state and exits when asked so: it may be stopped for others and resumed.
+    #[serde(default)]
+    pub on_suspend: Option<OnSuspend>,
+}
+
+/// How a job is asked to save its state and exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnSuspend {
+    /// Signal number sent to the attempt's main process.
+    pub signal: i32,
+    /// Seconds it is given to exit.
+    pub grace_s: u32,
+}
+
+/// How much slower a running job is than alone (contract C6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "slowdown", rename_all = "snake_case")]
+pub enum Slowdown {
+    /// Measured against the same launch sequence alone.
+    Measured {
+        /// Thousandths: 1000 is as fast as alone.
+        permille: u32,
+    },
+    /// Not known. Nothing is done to a job because of a slowdown that is not known.
+    Unknown {
+        /// Why.
+        why: SlowdownUnknown,
+    },
+}
+
+/// Why a slowdown is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowdownUnknown {
+    /// It does not run, or has not launched lately.
+    NotLaunching,
+    /// Its launches show no period.
+    NoPeriod,
+    /// The present launch sequence was never seen alone.
+    NeverAlone,
+    /// The host is the bottleneck: tasks wait for CPUs.
+    CpuBound,
+    /// The host is the bottleneck: tasks wait for I/O.
+    IoBound,
 }
 
 /// How an attempt's main process ended, as `wait` reports it.

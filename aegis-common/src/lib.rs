@@ -20,6 +20,8 @@ pub mod id;
 #[cfg(feature = "std")]
 pub mod job;
 #[cfg(feature = "std")]
+pub mod learned;
+#[cfg(feature = "std")]
 pub mod policy;
 #[cfg(feature = "std")]
 pub mod reason;

@@ -56,6 +56,37 @@ pub struct Policy {
     pub max_evictions: u32,
     /// A head of the queue that waits longer gets a reservation, milliseconds.
     pub reserve_after_ms: u64,
+    /// How eagerly GPUs are shared.
+    pub mode: Mode,
+    /// Which pending job is looked at first.
+    pub order: Order,
+    /// Slowdowns are unknown while tasks wait for CPUs or I/O this share of the time,
+    /// thousandths.
+    pub host_bound: u16,
+}
+
+/// How eagerly GPUs are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// The pressure gate alone decides (the paper's rule with tuned thresholds).
+    Gate,
+    /// A job joins where the work gained is worth .4 of the slowdown it causes.
+    Gentle,
+    /// The same with .25.
+    Balanced,
+    /// The same with .1.
+    Throughput,
+}
+
+/// Which pending job of a priority is looked at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Users in turn, each user's jobs as submitted.
+    Fifo,
+    /// Users in turn, each user's shortest expected job first; unknown ones count as average.
+    Shortest,
 }
 
 /// Which fitting GPU is taken first. Idle GPUs always come before occupied ones.
@@ -113,6 +144,9 @@ impl Default for Policy {
             share_with_foreign: true,
             max_evictions: 2,
             reserve_after_ms: 300_000,
+            mode: Mode::Gate,
+            order: Order::Fifo,
+            host_bound: 400,
         }
     }
 }

@@ -4,10 +4,11 @@
 //! A changed line here means that an older daemon's journal can no longer be read: keep the old
 //! form readable (serde defaults and aliases) or raise the protocol and migrate.
 
-use aegis_common::action::{Action, GrowAnswer};
-use aegis_common::event::{Event, ForeignProcess, Gpu, GpuSample, ProcessGpu, Stamped};
+use aegis_common::action::{Action, GrowAnswer, StopHow};
+use aegis_common::event::{Event, ForeignProcess, Gpu, GpuSample, Link, Peer, ProcessGpu, Stamped};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
-use aegis_common::job::{Exit, OomFinal, Outcome, Resources};
+use aegis_common::job::{Exit, OnSuspend, OomFinal, Outcome, Resources};
+use aegis_common::learned::{Learned, Observed, Profile, Quantiles, SoloRate};
 use aegis_common::policy::{Policy, Tier};
 use aegis_common::reason::{Denial, RetryReason, StopReason};
 use aegis_common::wire::{Launch, Request, Submit};
@@ -22,6 +23,20 @@ const JOB: JobId = JobId(7);
 const GPU: GpuIndex = GpuIndex(1);
 const GIB: u64 = 1 << 30;
 
+const ON_SUSPEND: OnSuspend = OnSuspend {
+    signal: 10,
+    grace_s: 60,
+};
+const PROFILE: Profile = Profile {
+    sm_active: 640,
+    sm_occupancy: Some(310),
+    dram_active: None,
+};
+const SOLO_RATE: SoloRate = SoloRate {
+    fingerprint: 77,
+    rate_uhz: 12_500_000,
+};
+
 fn resources() -> Resources {
     Resources {
         gpus: 2,
@@ -31,6 +46,7 @@ fn resources() -> Resources {
         requeue: true,
         retries: 3,
         time_limit_s: Some(3600),
+        on_suspend: Some(ON_SUSPEND),
     }
 }
 
@@ -57,6 +73,27 @@ fn assert_stored<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
         );
         assert_eq!(&serde_json::from_str::<T>(line).unwrap(), value, "{file}");
     }
+}
+
+/// Reads what an earlier landed version stored: new fields have defaults.
+fn assert_readable<T: DeserializeOwned>(file: &str) {
+    let path = format!(
+        "{}/tests/fixtures/landed-1/{file}",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let stored = std::fs::read_to_string(&path).unwrap();
+    assert!(stored.lines().count() > 0, "{file}");
+    for line in stored.lines() {
+        if let Err(error) = serde_json::from_str::<T>(line) {
+            panic!("{file}: {error}: {line}");
+        }
+    }
+}
+
+#[test]
+fn what_an_earlier_version_stored_is_read() {
+    assert_readable::<Stamped>("events.jsonl");
+    assert_readable::<Action>("actions.jsonl");
 }
 
 #[test]
@@ -88,6 +125,10 @@ fn events() {
         name: "NVIDIA A100".to_owned(),
         memory: 40 * GIB,
         tier: Tier::Utilisation,
+        peers: vec![Peer {
+            gpu: GpuIndex(1),
+            link: Link::NvLink,
+        }],
     };
     let events = [
         Event::Configured {
@@ -98,6 +139,30 @@ fn events() {
             job: JOB,
             uid: 1000,
             resources: resources(),
+            learned: Learned {
+                runs: 3,
+                exact: true,
+                peak: Some(GIB),
+                overhead: Some(GIB / 2),
+                profile: Some(PROFILE),
+                solo_rates: vec![SOLO_RATE],
+                work: Some(Quantiles {
+                    p10: 1,
+                    p50: 2,
+                    p90: 3,
+                }),
+            },
+        },
+        Event::Progress {
+            job: JOB,
+            process: PROCESS,
+            fingerprint: 77,
+            rate_uhz: 12_500_000,
+            window_ms: 2_000,
+        },
+        Event::HostSampled {
+            cpu_waits: Some(412),
+            io_waits: None,
         },
         Event::CancelRequested { job: JOB, by: 0 },
         Event::Started {
@@ -266,7 +331,31 @@ fn actions() {
         job: JOB,
         attempt: 1,
         why,
+        how: StopHow::Terminate,
     }));
+    actions.push(Action::Stop {
+        job: JOB,
+        attempt: 1,
+        why: StopReason::Cancelled { by: 0 },
+        how: StopHow::Suspend {
+            on_suspend: ON_SUSPEND,
+        },
+    });
+    actions.push(Action::Learn {
+        job: JOB,
+        observed: Observed {
+            gpu_model: "NVIDIA A100".to_owned(),
+            completed: true,
+            out_of_memory: false,
+            peak: Some(GIB),
+            overhead: Some(GIB / 2),
+            profile: Some(PROFILE),
+            solo_rates: vec![SOLO_RATE],
+            ran_ms: 60_000,
+            work_ms: Some(50_000),
+            ended: Moment(5),
+        },
+    });
     actions.extend(answers.map(|answer| Action::Answer { request: 1, answer }));
     actions.extend(outcomes.map(|outcome| Action::Finish { job: JOB, outcome }));
     actions.extend(retries.map(|why| Action::Retry {

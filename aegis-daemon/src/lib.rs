@@ -18,6 +18,7 @@ pub mod jobs;
 pub mod lease;
 pub mod owner;
 mod procfs;
+pub mod replay;
 pub mod scheduler;
 pub mod serve;
 pub mod store;

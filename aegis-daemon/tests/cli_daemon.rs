@@ -88,6 +88,7 @@ fn job(id: u64, state: JobState) -> JobView {
             requeue: true,
             retries: 3,
             time_limit_s: None,
+            on_suspend: None,
         },
         state,
         submitted: Moment(0),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aegis_common::event::Event;
 use aegis_common::job::JobState;
+use aegis_common::learned::Learned;
 use aegis_common::wire::{ErrorCode, Failure, NAME_MAX, Response, Submit};
 
 use crate::config::quantity::show_duration;
@@ -21,6 +22,7 @@ pub(crate) fn handle(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<R
         job,
         uid: record.uid,
         resources: record.resources.clone(),
+        learned: Learned::default(),
     };
     owner.enqueue(record, event).map_err(|error| Failure {
         code: ErrorCode::Storage,

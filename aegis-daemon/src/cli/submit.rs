@@ -132,6 +132,7 @@ pub(super) fn run(args: SubmitArgs, cx: &mut Context<'_>) -> Result<u8, CliError
             requeue: args.requeue,
             retries: args.retries.unwrap_or_default(),
             time_limit_s: args.time_limit,
+            on_suspend: None,
         },
         requeue: (args.requeue || args.no_requeue).then_some(args.requeue),
         retries: args.retries,

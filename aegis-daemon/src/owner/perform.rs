@@ -22,10 +22,17 @@ impl Owner {
             } => {
                 self.start(job, attempt, gpus, virtual_total);
             }
-            Action::Stop { job, attempt, why } => {
+            Action::Stop {
+                job,
+                attempt,
+                why,
+                how: _,
+            } => {
                 info!(%job, attempt, %why, "stopping");
                 self.keepers.stop(job, attempt);
             }
+            // The store's part comes with the learning store.
+            Action::Learn { .. } => {}
             Action::SetLease {
                 process,
                 gpu,

@@ -6,6 +6,7 @@ use std::path::Path;
 use aegis_common::event::{Event, Gpu, GpuSample, Stamped};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::{Exit, JobState, Outcome, Resources};
+use aegis_common::learned::Learned;
 use aegis_common::policy::{Policy, Tier};
 use aegis_common::wire::Launch;
 use serde_json::json;
@@ -39,6 +40,7 @@ fn resources() -> Resources {
         requeue: true,
         retries: 3,
         time_limit_s: Some(3600),
+        on_suspend: None,
     }
 }
 
@@ -52,6 +54,7 @@ fn crashed(then: &[Event]) -> TempDir {
         name: "H200".to_owned(),
         memory: 40 * GIB,
         tier: Tier::Gpm,
+        peers: Vec::new(),
     };
     let sample = GpuSample {
         gpu: GPU,
@@ -72,6 +75,7 @@ fn crashed(then: &[Event]) -> TempDir {
             job: JOB,
             uid: uid(),
             resources: resources(),
+            learned: Learned::default(),
         },
     ];
     events.extend_from_slice(then);

@@ -93,6 +93,7 @@ impl Core {
                 job,
                 uid,
                 resources,
+                ..
             } => self.submitted(at, *job, *uid, resources),
             Event::CancelRequested { job, by } => self.cancel_requested(at, *job, *by, out),
             Event::Started { job, attempt, gpus } => self.started(at, *job, *attempt, gpus),
@@ -115,6 +116,7 @@ impl Core {
                 launches,
                 gpus,
             } => self.usage(at, *job, *process, *launches, gpus, out),
+            Event::Progress { .. } | Event::HostSampled { .. } => {}
             Event::Sampled { sample } => self.sampled(at, sample),
             Event::Grow { .. } => self.grow(at, event, out),
             Event::GrowAbandoned { request } => self.forget_ask(*request),

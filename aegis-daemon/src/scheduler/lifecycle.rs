@@ -1,6 +1,6 @@
 //! Jobs come, start, and are told to stop.
 
-use aegis_common::action::Action;
+use aegis_common::action::{Action, StopHow};
 use aegis_common::id::{GpuIndex, JobId, Moment};
 use aegis_common::job::{Outcome, Resources};
 use aegis_common::reason::StopReason;
@@ -58,6 +58,7 @@ impl Core {
             job: id,
             attempt,
             why,
+            how: StopHow::Terminate,
         });
     }
 

@@ -1,6 +1,6 @@
 //! After a restart: what was decided and may not have happened is done again.
 
-use aegis_common::action::Action;
+use aegis_common::action::{Action, StopHow};
 use aegis_common::id::JobId;
 
 use super::core::Core;
@@ -54,6 +54,7 @@ impl Core {
                 job: id,
                 attempt,
                 why: why.clone(),
+                how: StopHow::Terminate,
             }),
             Stage::Pending | Stage::Running | Stage::Done { .. } => {}
         }

@@ -45,6 +45,7 @@ fn resources() -> Resources {
         requeue: false,
         retries: 1,
         time_limit_s: None,
+        on_suspend: None,
     }
 }
 

@@ -48,6 +48,7 @@ impl From<&GpuFound> for Gpu {
             name: found.name.clone(),
             memory: found.memory,
             tier: found.tier,
+            peers: Vec::new(),
         }
     }
 }

@@ -168,6 +168,7 @@ impl Daemon {
                 requeue: false,
                 retries: 0,
                 time_limit_s: None,
+                on_suspend: None,
             },
             token: self.token(job),
             submitted: Moment(0),

@@ -38,6 +38,7 @@ pub(in crate::cli) fn pending(id: u64) -> JobView {
             requeue: true,
             retries: 3,
             time_limit_s: Some(14_400),
+            on_suspend: None,
         },
         state: JobState::Pending,
         submitted: ago(725),

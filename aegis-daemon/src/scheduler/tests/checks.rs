@@ -120,6 +120,7 @@ impl Checks {
             Action::Finish { job, .. } | Action::Retry { job, .. } => {
                 assert!(!self.running.contains_key(job));
             }
+            Action::Learn { job, .. } => assert!(!self.running.contains_key(job)),
             Action::WakeAt { at } => assert!(*at > core.now),
         }
     }

@@ -1,9 +1,10 @@
 //! From submission to the end, restarts included.
 
-use aegis_common::action::Action;
+use aegis_common::action::{Action, StopHow};
 use aegis_common::event::Event;
 use aegis_common::id::JobId;
 use aegis_common::job::{Exit, JobState, Outcome, Phase, Resources};
+use aegis_common::learned::Learned;
 use aegis_common::reason::StopReason;
 
 use super::world::{GIB, World, declared, gpu, resources};
@@ -73,6 +74,7 @@ fn cancel_ends_a_pending_job_at_once_and_a_running_one_through_its_keeper() {
         job: running,
         attempt: 1,
         why: StopReason::Cancelled { by },
+        how: StopHow::Terminate,
     };
     let cancel = Event::CancelRequested { job: running, by };
     assert!(world.feed(cancel.clone()).contains(&stop));
@@ -159,6 +161,7 @@ fn duplicates_and_strangers_change_nothing() {
             job,
             uid: 1,
             resources: declared(1),
+            learned: Learned::default(),
         },
         Event::Started {
             job,
@@ -206,6 +209,7 @@ fn a_restart_repeats_what_may_not_have_happened() {
         job: stopping,
         attempt: 1,
         why,
+        how: StopHow::Terminate,
     }));
     let concerns = |action: &Action| matches!(action, Action::Start { job, .. } | Action::Stop { job, .. } if *job == running);
     assert!(!again.iter().any(concerns));

@@ -70,6 +70,7 @@ fn kind(action: &Action) -> &'static str {
         },
         Action::Finish { .. } => "finish",
         Action::SetLease { .. } => "lease",
+        Action::Learn { .. } => "learn",
         Action::WakeAt { .. } => "wake",
     }
 }

@@ -83,6 +83,7 @@ fn resources() -> impl Strategy<Value = Resources> {
                 requeue,
                 retries,
                 time_limit_s,
+                on_suspend: None,
             },
         )
 }

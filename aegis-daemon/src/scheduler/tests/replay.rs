@@ -4,6 +4,7 @@ use aegis_common::action::Action;
 use aegis_common::event::{Event, ForeignProcess, Gpu, GpuSample, ProcessGpu, Stamped};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::{Exit, Resources};
+use aegis_common::learned::Learned;
 use aegis_common::policy::{Policy, Tier};
 use proptest::prelude::*;
 
@@ -119,6 +120,7 @@ fn resources() -> impl Strategy<Value = Resources> {
                 requeue,
                 retries,
                 time_limit_s,
+                on_suspend: None,
             },
         )
 }
@@ -152,6 +154,7 @@ fn machine() -> impl Strategy<Value = Vec<Gpu>> {
         name: String::new(),
         memory,
         tier,
+        peers: Vec::new(),
     });
     prop::collection::vec(gpu, 0..4)
 }
@@ -217,7 +220,8 @@ fn event() -> impl Strategy<Value = Event> {
         (job(), 0..3_u32, resources()).prop_map(|(job, uid, resources)| Event::Submitted {
             job,
             uid,
-            resources
+            resources,
+            learned: Learned::default(),
         }),
         (job(), any::<u32>()).prop_map(|(job, by)| Event::CancelRequested { job, by }),
         (job(), attempt(), prop::collection::vec(index(), 0..4))

@@ -6,6 +6,7 @@ use aegis_common::action::{Action, GrowAnswer};
 use aegis_common::event::{Event, ForeignProcess, Gpu, GpuSample, ProcessGpu, Stamped};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::{Exit, JobState, Resources};
+use aegis_common::learned::Learned;
 use aegis_common::policy::{Policy, Tier};
 use aegis_common::reason::Blocker;
 
@@ -59,6 +60,7 @@ pub(super) fn resources() -> Resources {
         requeue: true,
         retries: 3,
         time_limit_s: None,
+        on_suspend: None,
     }
 }
 
@@ -96,6 +98,7 @@ impl World {
             name: "test".to_owned(),
             memory: 40 * GIB,
             tier,
+            peers: Vec::new(),
         });
         let mut world = Self {
             core: Core::new(),
@@ -189,6 +192,7 @@ impl World {
             job,
             uid,
             resources,
+            learned: Learned::default(),
         });
         job
     }
