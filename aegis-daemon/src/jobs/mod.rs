@@ -11,6 +11,7 @@
 //! one.
 
 mod adopt;
+mod boot;
 mod control;
 mod environment;
 pub mod keeper;
