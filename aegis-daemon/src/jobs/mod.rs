@@ -12,6 +12,7 @@
 
 mod adopt;
 mod boot;
+mod conclude;
 mod control;
 mod environment;
 pub mod keeper;
