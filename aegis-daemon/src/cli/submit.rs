@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use aegis_common::job::{JobState, Resources};
-use aegis_common::wire::{ErrorCode, Explanation, JobView, NAME_MAX, Request, Response, Submit};
+use aegis_common::wire::{
+    ErrorCode, Explanation, JobView, NAME_MAX, Request, Response, Submit, SuspendWish,
+};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
@@ -15,7 +17,7 @@ use super::out::Style;
 use super::render::sanitise::sanitise;
 use super::render::{explanation, job};
 use super::{Context, exit, launch, wait};
-use crate::config::quantity;
+use crate::config::{quantity, signal};
 
 pub(super) const EXAMPLES: &str = "\
 The command runs in this directory with this environment and umask; its arguments are passed on \
@@ -67,6 +69,10 @@ pub(super) struct SubmitArgs {
     /// Must not be stopped for other jobs; it may have to wait longer for a shared GPU.
     #[arg(long)]
     no_requeue: bool,
+    /// It saves its state and exits when its main process gets this signal: it may be stopped for
+    /// other jobs and is started again. SIGUSR1, or SIGUSR1:90s with the time it needs.
+    #[arg(long, value_name = "SIGNAL[:TIME]", value_parser = on_suspend, conflicts_with = "no_requeue")]
+    on_suspend: Option<SuspendWish>,
     /// Print only the job's id.
     #[arg(long)]
     parsable: bool,
@@ -114,6 +120,21 @@ fn time_limit(text: &str) -> Result<u64, String> {
     Ok(limit.as_secs() + u64::from(limit.subsec_nanos() > 0))
 }
 
+/// `SIGUSR1` or `SIGUSR1:90s`; seconds are rounded up.
+fn on_suspend(text: &str) -> Result<SuspendWish, String> {
+    let (name, grace) = match text.split_once(':') {
+        Some((name, grace)) => (name, Some(grace)),
+        None => (text, None),
+    };
+    let signal = signal::request(name)?;
+    let grace_s = grace.map(time_limit).transpose()?;
+    let grace_s = grace_s.map(u32::try_from).transpose();
+    Ok(SuspendWish {
+        signal,
+        grace_s: grace_s.map_err(|_| "the time is too long".to_owned())?,
+    })
+}
+
 /// The `--json` document.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -136,6 +157,7 @@ pub(super) fn run(args: SubmitArgs, cx: &mut Context<'_>) -> Result<u8, CliError
         },
         requeue: (args.requeue || args.no_requeue).then_some(args.requeue),
         retries: args.retries,
+        on_suspend: args.on_suspend,
         name: args.name,
         launch: launch::capture(args.command)?,
     };

@@ -31,7 +31,7 @@ impl Owner {
                 info!(%job, attempt, %why, "stopping");
                 self.keepers.stop(job, attempt);
             }
-            // The store's part comes with the learning store.
+            // It went to the disk with its event, see `settle`.
             Action::Learn { .. } => {}
             Action::SetLease {
                 process,

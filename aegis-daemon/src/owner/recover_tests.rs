@@ -104,6 +104,7 @@ fn crashed(then: &[Event]) -> TempDir {
             submitted: Moment(1000),
             gid: 0,
             groups: Vec::new(),
+            learned: Learned::default(),
         })
         .unwrap();
     store.commit().unwrap();
@@ -142,6 +143,8 @@ fn recover(directory: &Path) -> Owner {
         default_retries: 3,
         default_time_limit_s: None,
         max_time_limit_s: None,
+        suspend_grace_s: 60,
+        idle_after_ms: 600_000,
         lease_dir: directory.join("leases"),
         shim_library: None,
         nvml_library: None,

@@ -174,6 +174,7 @@ impl Daemon {
             submitted: Moment(0),
             gid,
             groups: vec![gid],
+            learned: aegis_common::learned::Learned::default(),
         };
         self.keepers.start(StartOrder {
             job: JobId(job),
