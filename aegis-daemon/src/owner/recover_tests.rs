@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
+use aegis_common::action::Action;
 use aegis_common::event::{Event, Gpu, GpuSample, Stamped};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::{Exit, JobState, Outcome, Resources};
-use aegis_common::learned::Learned;
+use aegis_common::learned::{Learned, Observed};
 use aegis_common::policy::{Policy, Tier};
 use aegis_common::wire::Launch;
 use serde_json::json;
@@ -239,4 +240,40 @@ async fn what_a_running_job_relies_on_is_taken_up() {
     assert!(matches!(outcome(&owner), JobState::Stopping { .. }));
     drop(child.stdin.take());
     child.wait().unwrap();
+}
+
+#[tokio::test]
+async fn what_an_attempt_taught_counts_once_and_is_told_to_the_next_of_that_user() {
+    let directory = crashed(&[]);
+    let mut owner = recover(directory.path());
+    let record = owner.records[&JOB].clone();
+    assert_eq!(owner.recall(&record), Learned::default());
+    let observed = Observed {
+        gpu_model: "H200".to_owned(),
+        completed: true,
+        out_of_memory: false,
+        peak: Some(3 * GIB),
+        overhead: None,
+        profile: None,
+        solo_rates: Vec::new(),
+        ran_ms: 5_000,
+        work_ms: None,
+        ended: Moment(9_000),
+    };
+    let learn = Action::Learn {
+        job: JOB,
+        observed: observed.clone(),
+    };
+    // Told again, as by a daemon that does not know whether it had been carried out.
+    owner.settle(vec![learn.clone()], true);
+    owner.settle(vec![learn], true);
+    let learned = owner.recall(&record);
+    assert_eq!((learned.runs, learned.peak), (1, Some(3 * GIB)));
+    assert_eq!(learned.work.map(|work| work.p50), Some(5_000));
+    assert_eq!(owner.store().learned_from(JOB, 1).unwrap(), Some(observed));
+    let stranger = JobRecord {
+        uid: record.uid + 1,
+        ..record
+    };
+    assert_eq!(owner.recall(&stranger), Learned::default());
 }
