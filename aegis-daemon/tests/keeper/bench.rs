@@ -182,6 +182,7 @@ impl Daemon {
             record: &record,
             gpu_uuids: &["GPU-a".to_owned(), "GPU-b".to_owned()],
             gpus: &[GpuIndex(3), GpuIndex(1)],
+            resumed: false,
         });
     }
 
