@@ -11,7 +11,7 @@ use aegis_common::job::{Exit, OnSuspend, OomFinal, Outcome, Resources};
 use aegis_common::learned::{Learned, Observed, Profile, Quantiles, SoloRate};
 use aegis_common::policy::{Policy, Tier};
 use aegis_common::reason::{Denial, RetryReason, StopReason};
-use aegis_common::wire::{Launch, Request, Submit};
+use aegis_common::wire::{HistoryFilter, Launch, Request, Submit, SuspendWish};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -94,6 +94,7 @@ fn assert_readable<T: DeserializeOwned>(file: &str) {
 fn what_an_earlier_version_stored_is_read() {
     assert_readable::<Stamped>("events.jsonl");
     assert_readable::<Action>("actions.jsonl");
+    assert_readable::<Request>("requests.jsonl");
 }
 
 #[test]
@@ -372,6 +373,10 @@ fn requests() {
         resources: resources(),
         requeue: None,
         retries: Some(1),
+        on_suspend: Some(SuspendWish {
+            signal: 10,
+            grace_s: None,
+        }),
         name: Some("a name".to_owned()),
         launch: Launch {
             argv: vec![
@@ -406,6 +411,21 @@ fn requests() {
             job: None,
         },
         Request::Doctor,
+        Request::History {
+            filter: HistoryFilter::default(),
+        },
+        Request::Forget {
+            filter: HistoryFilter {
+                all_users: true,
+                jobs: vec![JOB],
+                words: vec!["train.py".to_owned()],
+            },
+            everything: false,
+        },
+        Request::PastJobs {
+            since: Moment(5),
+            after: Some(JOB),
+        },
     ];
     assert_stored("requests.jsonl", &requests);
 }

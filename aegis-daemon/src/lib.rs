@@ -15,6 +15,7 @@ pub mod cli;
 pub mod config;
 pub mod failpoint;
 pub mod jobs;
+pub mod learning;
 pub mod lease;
 pub mod owner;
 mod procfs;

@@ -108,6 +108,9 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
         default_retries: config.jobs.default_retries,
         default_time_limit_s: config.jobs.default_time_limit.map(|limit| limit.as_secs()),
         max_time_limit_s: config.jobs.max_time_limit.map(|limit| limit.as_secs()),
+        // At most an hour by its range; at least one second.
+        suspend_grace_s: u32::try_from(config.jobs.suspend_grace.as_secs()).unwrap_or(u32::MAX),
+        idle_after_ms: u64::try_from(config.jobs.idle_after.as_millis()).unwrap_or(u64::MAX),
         lease_dir: directories.leases,
         shim_library,
         nvml_library: config.telemetry.nvml_library.clone(),

@@ -102,6 +102,8 @@ fn job(id: u64, state: JobState) -> JobView {
         refusals: Vec::new(),
         position: Some(1),
         waits_for: None,
+        learned: None,
+        idle: Vec::new(),
     }
 }
 

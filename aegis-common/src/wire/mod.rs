@@ -5,14 +5,16 @@
 //! by exactly one response, in order. The peer's user comes from `SO_PEERCRED`, never from a
 //! message. Readers ignore fields they do not know.
 
+mod history;
 mod request;
 mod response;
 mod view;
 
-pub use request::{Launch, Request, Submit};
+pub use history::{HistoryEntry, HistoryFilter, HistoryRun, PastJob};
+pub use request::{Launch, Request, Submit, SuspendWish};
 pub use response::{ErrorCode, Failure, Response};
 pub use view::{
-    Attempt, Check, CheckState, DaemonView, Explained, Explanation, GpuProcess, GpuView,
+    Attempt, Check, CheckState, DaemonView, Explained, Explanation, GpuProcess, GpuView, IdleGpu,
     Inspection, JobView, KindBytes, LedgerGpu, LedgerView, QueueView,
 };
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::HistoryFilter;
 use crate::bytes::ByteString;
-use crate::id::JobId;
+use crate::id::{JobId, Moment};
 use crate::job::Resources;
 
 /// A request frame.
@@ -67,6 +68,26 @@ pub enum Request {
         /// Only this job.
         job: Option<JobId>,
     },
+    /// What earlier runs taught.
+    History {
+        /// Of which commands.
+        filter: HistoryFilter,
+    },
+    /// Forget what earlier runs taught. A filter without jobs and words means everything, which
+    /// must be said.
+    Forget {
+        /// Of which commands.
+        filter: HistoryFilter,
+        /// All of them.
+        everything: bool,
+    },
+    /// Finished jobs as a trace needs them, by number; one's own, root everybody's.
+    PastJobs {
+        /// Over since then.
+        since: Moment,
+        /// Only jobs after this one: the last of the answer before.
+        after: Option<JobId>,
+    },
     /// The daemon's own checks.
     Doctor,
 }
@@ -74,17 +95,29 @@ pub enum Request {
 /// A job as submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submit {
-    /// What it asks of the scheduler. `requeue` and `time_limit_s` are defaulted by the daemon
-    /// through [`Submit::requeue`] and the configuration.
+    /// What it asks of the scheduler. `requeue`, `retries`, `time_limit_s` and `on_suspend` are set
+    /// by the daemon from the following and its configuration.
     pub resources: Resources,
     /// `--requeue` / `--no-requeue`; `None`: the administrator's default.
     pub requeue: Option<bool>,
     /// `--retries`; `None`: the administrator's default.
     pub retries: Option<u32>,
+    /// `--on-suspend`: it saves its state and exits when it gets this signal.
+    #[serde(default)]
+    pub on_suspend: Option<SuspendWish>,
     /// A name for lists; `None`: the program's file name.
     pub name: Option<String>,
     /// How to launch it.
     pub launch: Launch,
+}
+
+/// How a job wants to be asked to save its state and exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspendWish {
+    /// Signal number.
+    pub signal: i32,
+    /// Seconds it needs at most; `None`: the administrator's default.
+    pub grace_s: Option<u32>,
 }
 
 /// Everything needed to run the command as the user would have.

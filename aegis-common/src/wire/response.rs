@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::history::{HistoryEntry, PastJob};
 use super::view::{DaemonView, Explanation, GpuView, Inspection, JobView, QueueView};
 use crate::id::JobId;
 
@@ -44,6 +45,18 @@ pub enum Response {
     },
     /// To `inspect`.
     Inspected(Inspection),
+    /// To `history`, and to `forget`: what was forgotten.
+    History {
+        /// Last used first.
+        entries: Vec<HistoryEntry>,
+    },
+    /// To `past_jobs`.
+    PastJobs {
+        /// By number.
+        jobs: Vec<PastJob>,
+        /// There are more after the last one.
+        more: bool,
+    },
     /// To `doctor`.
     Doctor(DaemonView),
     /// To any request that could not be served.

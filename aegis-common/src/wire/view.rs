@@ -6,6 +6,7 @@ use crate::bytes::ByteString;
 use crate::event::ForeignProcess;
 use crate::id::{GpuIndex, JobId, Moment, ProcessKey};
 use crate::job::{Exit, Holding, JobState, Resources};
+use crate::learned::Learned;
 use crate::policy::Tier;
 use crate::reason::{Blocker, RetryReason, StopReason};
 
@@ -51,6 +52,23 @@ pub struct JobView {
     pub position: Option<u32>,
     /// The first obstacle in words while pending.
     pub waits_for: Option<String>,
+    /// What earlier runs of its command had taught when it was submitted.
+    #[serde(default)]
+    pub learned: Option<Learned>,
+    /// Its GPUs on which nothing happens.
+    #[serde(default)]
+    pub idle: Vec<IdleGpu>,
+}
+
+/// A GPU that a running job keeps from others without using it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleGpu {
+    /// The GPU.
+    pub gpu: GpuIndex,
+    /// Since when.
+    pub since: Moment,
+    /// The job holds memory there and launches nothing anywhere; false: it holds no memory there.
+    pub dormant: bool,
 }
 
 /// One attempt of a job.

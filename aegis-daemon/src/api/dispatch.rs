@@ -2,7 +2,7 @@
 
 use aegis_common::wire::{ErrorCode, Failure, Request, Response};
 
-use super::{cancel, doctor, explain, gpus, inspect, queue, status, submit};
+use super::{cancel, doctor, explain, gpus, history, inspect, queue, status, submit};
 use crate::owner::{ClientCall, Owner, Until};
 
 impl Owner {
@@ -39,6 +39,11 @@ impl Owner {
             },
             Request::Gpus => gpus::handle(self),
             Request::Inspect { pid, job } => inspect::handle(self, pid, job),
+            Request::History { filter } => history::handle(self, &peer, &filter),
+            Request::Forget { filter, everything } => {
+                history::forget(self, &peer, &filter, everything)
+            }
+            Request::PastJobs { since, after } => history::past(self, &peer, since, after),
             Request::Doctor => return doctor::handle(self, reply),
         };
         // A client that hung up does not need its answer.

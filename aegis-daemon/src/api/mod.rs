@@ -6,6 +6,7 @@ mod dispatch;
 mod doctor;
 mod explain;
 mod gpus;
+mod history;
 mod inspect;
 mod queue;
 mod server;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use aegis_common::event::Event;
-use aegis_common::job::JobState;
-use aegis_common::learned::Learned;
-use aegis_common::wire::{ErrorCode, Failure, NAME_MAX, Response, Submit};
+use aegis_common::job::{JobState, OnSuspend};
+use aegis_common::wire::{ErrorCode, Failure, NAME_MAX, Response, Submit, SuspendWish};
 
 use crate::config::quantity::show_duration;
+use crate::config::{SUSPEND_GRACE_MAX, signal};
 use crate::owner::{Owner, Peer};
 use crate::store::JobRecord;
 
@@ -16,13 +16,14 @@ const RETRIES_MAX: u32 = 100;
 
 /// Accepts the job once it is on disk, or says why it never could run here.
 pub(crate) fn handle(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<Response, Failure> {
-    let record = accept(owner, peer, submit)?;
+    let mut record = accept(owner, peer, submit)?;
+    record.learned = owner.recall(&record);
     let job = record.id;
     let event = Event::Submitted {
         job,
         uid: record.uid,
         resources: record.resources.clone(),
-        learned: Learned::default(),
+        learned: record.learned.clone(),
     };
     owner.enqueue(record, event).map_err(|error| Failure {
         code: ErrorCode::Storage,
@@ -43,6 +44,7 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
         mut resources,
         requeue,
         retries,
+        on_suspend,
         name,
         launch,
     } = submit;
@@ -109,6 +111,10 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
             "use fewer retries",
         ));
     }
+    resources.on_suspend = match on_suspend {
+        Some(wish) => Some(suspension(wish, settings.suspend_grace_s)?),
+        None => None,
+    };
     // With a maximum every job has a limit.
     resources.time_limit_s = resources
         .time_limit_s
@@ -154,6 +160,32 @@ fn accept(owner: &mut Owner, peer: &Peer, submit: Submit) -> Result<JobRecord, F
         name.truncate(end);
     }
     owner.new_record(peer, name, resources, launch)
+}
+
+/// How it is asked to save its state, with the default where it does not say how long it needs.
+fn suspension(wish: SuspendWish, default_s: u32) -> Result<OnSuspend, Failure> {
+    signal::check(wish.signal).map_err(|problem| {
+        bad(
+            &format!("--on-suspend: {problem}"),
+            "see `aegis submit --help`",
+        )
+    })?;
+    let grace_s = wish.grace_s.unwrap_or(default_s);
+    let most = SUSPEND_GRACE_MAX.as_secs();
+    if grace_s == 0 || u64::from(grace_s) > most {
+        return Err(bad(
+            &format!(
+                "--on-suspend: {} to save its state, allowed are 1s to {}",
+                show(grace_s.into()),
+                show(most)
+            ),
+            "save less, or more often and less at the end",
+        ));
+    }
+    Ok(OnSuspend {
+        signal: wish.signal,
+        grace_s,
+    })
 }
 
 fn show(seconds: u64) -> String {

@@ -8,8 +8,9 @@ use clap::{Parser, Subcommand};
 
 use super::{
     cancel::CancelArgs, completions::CompletionsArgs, doctor::DoctorArgs, exit,
-    explain::ExplainArgs, gpus::GpusArgs, help::HelpArgs, inspect::InspectArgs, log::LogArgs,
-    queue::QueueArgs, status::StatusArgs, submit::SubmitArgs, wait::WaitArgs,
+    explain::ExplainArgs, gpus::GpusArgs, help::HelpArgs, history::HistoryArgs,
+    inspect::InspectArgs, log::LogArgs, queue::QueueArgs, status::StatusArgs, submit::SubmitArgs,
+    wait::WaitArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -80,6 +81,9 @@ pub(super) enum Verb {
     /// Show what processes hold on GPUs, from shared memory; also without the daemon.
     #[command(after_help = super::inspect::EXAMPLES)]
     Inspect(InspectArgs),
+    /// Show or forget what earlier runs of commands taught.
+    #[command(after_help = super::history::EXAMPLES)]
+    History(HistoryArgs),
     /// Check this machine and the daemon.
     #[command(after_help = super::doctor::EXAMPLES)]
     Doctor(DoctorArgs),

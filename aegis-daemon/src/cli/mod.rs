@@ -22,6 +22,7 @@ mod follow;
 mod frame;
 mod gpus;
 mod help;
+mod history;
 mod inspect;
 mod launch;
 mod local_checks;
@@ -94,6 +95,7 @@ fn dispatch(args: Args, out: &mut Out) -> Result<u8, CliError> {
         Verb::Cancel(verb) => cancel::run(&verb, &mut cx),
         Verb::Gpus(verb) => gpus::run(&verb, &mut cx),
         Verb::Inspect(verb) => inspect::run(&verb, &mut cx),
+        Verb::History(verb) => history::run(&verb, &mut cx),
         Verb::Doctor(verb) => doctor::run(&verb, &mut cx),
         Verb::Completions(verb) => completions::run(&verb, &mut cx),
         Verb::Help(verb) => help::run(&verb, &mut cx),

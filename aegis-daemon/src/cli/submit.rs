@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use aegis_common::job::{JobState, Resources};
-use aegis_common::wire::{ErrorCode, Explanation, JobView, NAME_MAX, Request, Response, Submit};
+use aegis_common::wire::{
+    ErrorCode, Explanation, JobView, NAME_MAX, Request, Response, Submit, SuspendWish,
+};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
@@ -13,18 +15,37 @@ use serde::Serialize;
 use super::error::{CliError, hinted, unexpected};
 use super::out::Style;
 use super::render::sanitise::sanitise;
-use super::render::{explanation, job};
+use super::render::{explanation, history, job};
 use super::{Context, exit, launch, wait};
-use crate::config::quantity;
+use crate::config::{quantity, signal};
 
 pub(super) const EXAMPLES: &str = "\
 The command runs in this directory with this environment and umask; its arguments are passed on \
 byte for byte, without a shell. Output goes to a log file: aegis log ID.
 
+With --on-suspend a job may be stopped for others without losing its work. Its main process gets the \
+signal, saves and exits; after the time given (jobs.suspend_grace without one) it gets SIGTERM. It is \
+started again in its turn, with AEGIS_RESUMED=1 and AEGIS_ATTEMPT one higher. The main process is the \
+command itself: a shell script in between must `exec` the training. In Python:
+
+  import os, signal, sys
+  wanted = False
+  def ask(*_):
+      global wanted
+      wanted = True
+  signal.signal(signal.SIGUSR1, ask)
+  step = load('last.pt') if os.environ.get('AEGIS_RESUMED') else 0
+  while step < steps:
+      step = train(step)
+      if wanted:
+          save('last.pt', step)
+          sys.exit(0)
+
 Examples:
   aegis submit -- python train.py --lr 0.1
   aegis submit --gpus 2 --name big -- torchrun --nproc-per-node 2 train.py
   aegis submit --gpu-mem 20GiB --time-limit 4h -- ./train.sh
+  aegis submit --on-suspend SIGUSR1:90s -- python train.py
   id=$(aegis submit --parsable -- python train.py) && aegis wait $id
 ";
 
@@ -67,6 +88,10 @@ pub(super) struct SubmitArgs {
     /// Must not be stopped for other jobs; it may have to wait longer for a shared GPU.
     #[arg(long)]
     no_requeue: bool,
+    /// It saves its state and exits when its main process gets this signal: it may be stopped for
+    /// other jobs and is started again. SIGUSR1, or SIGUSR1:90s with the time it needs.
+    #[arg(long, value_name = "SIGNAL[:TIME]", value_parser = on_suspend, conflicts_with = "no_requeue")]
+    on_suspend: Option<SuspendWish>,
     /// Print only the job's id.
     #[arg(long)]
     parsable: bool,
@@ -114,6 +139,21 @@ fn time_limit(text: &str) -> Result<u64, String> {
     Ok(limit.as_secs() + u64::from(limit.subsec_nanos() > 0))
 }
 
+/// `SIGUSR1` or `SIGUSR1:90s`; seconds are rounded up.
+fn on_suspend(text: &str) -> Result<SuspendWish, String> {
+    let (name, grace) = match text.split_once(':') {
+        Some((name, grace)) => (name, Some(grace)),
+        None => (text, None),
+    };
+    let signal = signal::request(name)?;
+    let grace_s = grace.map(time_limit).transpose()?;
+    let grace_s = grace_s.map(u32::try_from).transpose();
+    Ok(SuspendWish {
+        signal,
+        grace_s: grace_s.map_err(|_| "the time is too long".to_owned())?,
+    })
+}
+
 /// The `--json` document.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -136,6 +176,7 @@ pub(super) fn run(args: SubmitArgs, cx: &mut Context<'_>) -> Result<u8, CliError
         },
         requeue: (args.requeue || args.no_requeue).then_some(args.requeue),
         retries: args.retries,
+        on_suspend: args.on_suspend,
         name: args.name,
         launch: launch::capture(args.command)?,
     };
@@ -198,6 +239,9 @@ fn submitted(job: &JobView) -> String {
 fn render(job: &JobView, why: &Explanation, style: &Style) -> String {
     let id = job.id;
     let mut out = submitted(job);
+    if let Some(learned) = &job.learned {
+        let _ = writeln!(out, "Known: {}.", history::learned(learned));
+    }
     match (&job.state, job.attempts.last()) {
         (JobState::Pending, _) => out.push_str(&explanation::blockers(why, style)),
         (_, Some(attempt)) => {
@@ -217,6 +261,24 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+
+    #[test]
+    fn a_suspension_is_a_signal_and_a_time() {
+        let wish = |signal, grace_s| Ok(SuspendWish { signal, grace_s });
+        assert_eq!(on_suspend("SIGUSR1"), wish(10, None));
+        assert_eq!(on_suspend("usr2:90s"), wish(12, Some(90)));
+        assert_eq!(on_suspend("15:1500ms"), wish(15, Some(2)));
+        for (text, part) in [
+            ("SIGUSR1:", "duration"),
+            ("SIGUSR1:9", "unit is missing"),
+            (":9s", "signals are written like"),
+            ("KILL:9s", "cannot be caught"),
+            ("USR1:1000years", "too long"),
+        ] {
+            let error = on_suspend(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn sizes_and_times_are_checked() {

@@ -13,6 +13,7 @@ pub mod quantity;
 mod reader;
 mod schema;
 mod setting;
+pub mod signal;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use aegis_common::policy::Policy;
 
 pub use error::{ConfigError, Problem};
 pub use names::Admins;
+pub(crate) use schema::SUSPEND_GRACE_MAX;
 
 /// The daemon's whole configuration, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +102,10 @@ pub struct Jobs {
     pub max_time_limit: Option<Duration>,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
+    /// Time to save and exit after `--on-suspend`'s signal where the submission gives none.
+    pub suspend_grace: Duration,
+    /// A GPU that a running job holds without using it is reported after this long.
+    pub idle_after: Duration,
 }
 
 /// `[telemetry]`.
@@ -153,6 +159,8 @@ impl Config {
                 default_time_limit: None,
                 max_time_limit: None,
                 grace: Duration::from_secs(10),
+                suspend_grace: Duration::from_secs(60),
+                idle_after: Duration::from_secs(600),
             },
             telemetry: Telemetry {
                 nvml_library: None,

@@ -29,6 +29,8 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+/// Longest time a job may take to save its state: an older job may wait for its GPU meanwhile.
+pub(crate) const SUSPEND_GRACE_MAX: Duration = seconds(3600);
 const DAY: Duration = seconds(86_400);
 /// `humantime`'s year, 365.25 days, so that the bound reads as one.
 const YEAR: Duration = seconds(31_557_600);
@@ -266,6 +268,16 @@ fn jobs(jobs: &mut Jobs, visit: &mut impl Visit) {
         "grace",
         "Between SIGTERM and SIGKILL when a job is stopped.",
         &mut Span(&mut jobs.grace, ms(0)..=seconds(3600)),
+    );
+    visit.key(
+        "suspend_grace",
+        "Between the signal of --on-suspend and SIGTERM where the submission does not say how long\nthe job needs to save its state.",
+        &mut Span(&mut jobs.suspend_grace, seconds(1)..=SUSPEND_GRACE_MAX),
+    );
+    visit.key(
+        "idle_after",
+        "A GPU that a running job keeps from others this long without using it is reported.",
+        &mut Span(&mut jobs.idle_after, seconds(1)..=YEAR),
     );
 }
 

@@ -29,6 +29,17 @@ pub(crate) enum Command {
     Hello { protocol: u32 },
     /// End the tree: SIGTERM, after the grace period SIGKILL.
     Stop { grace_ms: u64 },
+    /// Ask the main process to save its state and exit; if it has not done so in time, end the tree
+    /// as with [`Command::Stop`]. Repeated while it saves, this does nothing. A keeper that does
+    /// not know it yet answers [`Report::Unsupported`].
+    Suspend {
+        /// Sent to the main process alone.
+        signal: i32,
+        /// Time to save and exit.
+        save_ms: u64,
+        /// As in [`Command::Stop`].
+        grace_ms: u64,
+    },
     /// Keep the descriptor that comes along, under this name.
     Hold { name: String },
     /// Close a held descriptor.
@@ -211,6 +222,28 @@ mod tests {
         );
         drop((a, packet.descriptor));
         assert!(receive::<Command>(&b).unwrap().is_none());
+    }
+
+    /// By that word the daemon knows what a keeper from before there was suspension refused.
+    #[test]
+    fn an_unknown_command_is_named_in_the_refusal() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(tag = "command", rename_all = "snake_case")]
+        enum Older {
+            Status,
+        }
+        let suspend = Command::Suspend {
+            signal: 10,
+            save_ms: 1,
+            grace_ms: 1,
+        };
+        let (a, b) = pair().unwrap();
+        send(&a, &suspend, None).unwrap();
+        let error = receive::<Older>(&b).unwrap().unwrap().message.unwrap_err();
+        assert!(error.contains("suspend"), "{error}");
+        send(&a, &Command::Status, None).unwrap();
+        let known = receive::<Older>(&b).unwrap().unwrap().message;
+        assert!(matches!(known, Ok(Older::Status)));
     }
 
     #[test]

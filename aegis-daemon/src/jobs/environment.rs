@@ -11,6 +11,8 @@ use aegis_common::id::JobId;
 pub(crate) struct Additions<'a> {
     pub(crate) job: JobId,
     pub(crate) attempt: u32,
+    /// An earlier attempt was asked to save its state.
+    pub(crate) resumed: bool,
     pub(crate) token: &'a [u8; 32],
     pub(crate) gpu_uuids: &'a [String],
     pub(crate) shim_socket: &'a Path,
@@ -28,6 +30,9 @@ pub(crate) fn environment(submitted: &[ByteString], add: &Additions<'_>) -> Vec<
         (env::JOB_TOKEN, add.token.to_vec()),
         (env::SHIM_SOCKET, bytes(add.shim_socket).to_vec()),
     ];
+    if add.resumed {
+        set.push((env::RESUMED, b"1".to_vec()));
+    }
     if let Some(library) = add.shim_library {
         let users = submitted
             .iter()
@@ -40,6 +45,7 @@ pub(crate) fn environment(submitted: &[ByteString], add: &Additions<'_>) -> Vec<
     let mut result: Vec<ByteString> = submitted
         .iter()
         .filter(|entry| set.iter().all(|(name, _)| value(entry, name).is_none()))
+        .filter(|entry| value(entry, env::RESUMED).is_none())
         .cloned()
         .collect();
     result.extend(set.into_iter().map(|(name, value)| {
@@ -84,10 +90,15 @@ mod tests {
     use std::path::Path;
 
     fn entries(submitted: &[&str]) -> Vec<String> {
+        entries_of(submitted, false)
+    }
+
+    fn entries_of(submitted: &[&str], resumed: bool) -> Vec<String> {
         let submitted: Vec<ByteString> = submitted.iter().map(|entry| (*entry).into()).collect();
         let add = Additions {
             job: JobId(7),
             attempt: 2,
+            resumed,
             token: b"0123456789abcdef0123456789abcdef",
             gpu_uuids: &["GPU-1".to_owned(), "GPU-2".to_owned()],
             shim_socket: Path::new("/run/aegis/shim.sock"),
@@ -123,6 +134,17 @@ mod tests {
                 "LD_PRELOAD=/lib/libaegis_shim.so",
             ]
         );
+    }
+
+    #[test]
+    fn a_resumed_attempt_is_told_and_no_other() {
+        let outer = ["AEGIS_RESUMED=1"];
+        let told = |entries: Vec<String>| entries.contains(&outer[0].to_owned());
+        assert!(told(entries_of(&[], true)));
+        assert!(!told(entries(&[])));
+        // Submitted from within a resumed job.
+        assert!(!told(entries(&outer)));
+        assert!(told(entries_of(&outer, true)));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aegis_common::action::StopHow;
 use aegis_common::id::{GpuIndex, JobId, ProcessKey};
 use aegis_common::job::Exit;
 use tokio::sync::mpsc;
@@ -48,6 +49,8 @@ pub struct StartOrder<'a> {
     pub gpu_uuids: &'a [String],
     /// Its GPUs, in rank order.
     pub gpus: &'a [GpuIndex],
+    /// An earlier attempt was asked to save its state.
+    pub resumed: bool,
 }
 
 /// What happened to an attempt.
@@ -215,10 +218,12 @@ impl Keepers {
         }
     }
 
-    /// Ends the attempt's process tree: SIGTERM, the configured grace, SIGKILL. Idempotent;
-    /// nothing happens for an attempt that is not running. The result is `Ended`.
-    pub fn stop(&mut self, job: JobId, attempt: u32) {
-        self.request(job, attempt, Request::Stop);
+    /// Ends the attempt's process tree: SIGTERM, the configured grace, SIGKILL; to suspend it, its
+    /// main process first gets the declared signal and time to save and exit. Idempotent: a second
+    /// suspension changes nothing, a stop cuts one short. Nothing happens for an attempt that is
+    /// not running. The result is `Ended`.
+    pub fn stop(&mut self, job: JobId, attempt: u32, how: StopHow) {
+        self.request(job, attempt, Request::Stop(how));
     }
 
     /// Lets the keeper hold a descriptor (a ledger), so that it survives this daemon and shows up in
@@ -293,6 +298,7 @@ impl Keepers {
             keeper,
             requests: receiver,
             started: false,
+            suspending: false,
         };
         tokio::spawn(supervisor.run(origin));
     }

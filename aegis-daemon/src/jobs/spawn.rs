@@ -68,6 +68,7 @@ fn order(config: &KeepersConfig, start: &StartOrder<'_>) -> Order {
     let additions = Additions {
         job: start.job,
         attempt: start.attempt,
+        resumed: start.resumed,
         token: &record.token,
         gpu_uuids: start.gpu_uuids,
         shim_socket: &config.shim_socket,

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use aegis_common::action::StopHow;
 use aegis_common::id::{JobId, ProcessKey};
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use tokio::io::unix::AsyncFd;
@@ -24,7 +25,7 @@ pub(super) const READ_AGAIN: Duration = Duration::from_secs(1);
 /// What the owner asks for.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Stop,
+    Stop(StopHow),
     Hold { name: String, descriptor: OwnedFd },
     Release { name: String },
 }
@@ -53,6 +54,8 @@ pub(crate) struct Supervisor {
     pub(crate) requests: mpsc::UnboundedReceiver<Request>,
     /// The owner knows that the attempt has started.
     pub(crate) started: bool,
+    /// The keeper was asked to suspend; it has not yet been asked to stop.
+    pub(crate) suspending: bool,
 }
 
 /// What became of a keeper.
@@ -142,6 +145,17 @@ impl Supervisor {
                     Some(Report::Ended) => if self.conclude_recorded().await {
                         outcome = Gone::Reported;
                     },
+                    // A keeper from before there was suspension: what it knows is a stop.
+                    Some(Report::Unsupported { error })
+                        if self.suspending && error.contains("suspend") =>
+                    {
+                        tracing::warn!(
+                            "job {}: its keeper is older and cannot suspend it; it is stopped",
+                            self.job
+                        );
+                        let stop = Request::Stop(StopHow::Terminate);
+                        self.pass_on(stop, pidfd.get_ref(), control.as_ref());
+                    }
                     Some(report) => self.heard(report).await,
                     None => control = None,
                 },
@@ -184,12 +198,22 @@ impl Supervisor {
         }
     }
 
-    fn pass_on(&self, request: Request, pidfd: &OwnedFd, control: Option<&AsyncFd<OwnedFd>>) {
-        let is_stop = matches!(request, Request::Stop);
+    fn pass_on(&mut self, request: Request, pidfd: &OwnedFd, control: Option<&AsyncFd<OwnedFd>>) {
+        let is_stop = matches!(request, Request::Stop(_));
+        let grace_ms = u64::try_from(self.config.grace.as_millis()).unwrap_or(u64::MAX);
         let (command, descriptor) = match request {
-            Request::Stop => {
-                let grace_ms = u64::try_from(self.config.grace.as_millis()).unwrap_or(u64::MAX);
+            Request::Stop(StopHow::Terminate) => {
+                self.suspending = false;
                 (Command::Stop { grace_ms }, None)
+            }
+            Request::Stop(StopHow::Suspend { on_suspend }) => {
+                self.suspending = true;
+                let suspend = Command::Suspend {
+                    signal: on_suspend.signal,
+                    save_ms: u64::from(on_suspend.grace_s) * 1000,
+                    grace_ms,
+                };
+                (suspend, None)
             }
             Request::Hold { name, descriptor } => (Command::Hold { name }, Some(descriptor)),
             Request::Release { name } => (Command::Release { name }, None),

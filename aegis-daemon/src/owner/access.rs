@@ -6,6 +6,7 @@ use aegis_common::abi::lease::FLAG_HELD;
 use aegis_common::event::Event;
 use aegis_common::id::JobId;
 use aegis_common::job::Resources;
+use aegis_common::learned::Learned;
 use aegis_common::wire::{ErrorCode, Failure, GpuView, Launch, LedgerView};
 
 use super::sample::by_uuid;
@@ -86,6 +87,7 @@ impl Owner {
             launch,
             token,
             submitted: self.clock.now(),
+            learned: Learned::default(),
         })
     }
 

@@ -88,6 +88,12 @@ impl Owner {
         })
     }
 
+    /// May see everybody's history: root, and the daemon's own user. An administrator of jobs is not
+    /// one of people.
+    pub(crate) const fn is_root(&self, peer: &Peer) -> bool {
+        peer.uid == 0 || peer.uid == self.settings.uid
+    }
+
     pub(crate) fn is_admin(&self, peer: &Peer) -> bool {
         let own = peer.uid == 0 || peer.uid == self.settings.uid;
         own || self.settings.admins.allows(peer.uid, &peer.groups)

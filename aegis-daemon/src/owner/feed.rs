@@ -45,8 +45,10 @@ impl Owner {
     /// cannot be written).
     pub(super) fn settle(&mut self, actions: Vec<Action>, durable: bool) {
         for action in &actions {
-            if let Action::Finish { job, .. } = action {
-                self.record_final(*job);
+            match action {
+                Action::Finish { job, .. } => self.record_final(*job),
+                Action::Learn { job, observed } => self.record_learned(*job, observed),
+                _ => {}
             }
         }
         if durable {

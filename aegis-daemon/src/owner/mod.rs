@@ -12,6 +12,7 @@ mod access;
 mod client;
 mod clock;
 mod feed;
+mod learn;
 mod perform;
 mod processes;
 mod recover;
@@ -41,8 +42,10 @@ use crate::telemetry::{GpuFound, Telemetry};
 pub(crate) use client::Until;
 pub use client::{ClientCall, Peer, Reply};
 pub use clock::Clock;
+pub(crate) use learn::command_of;
 pub use recover::{Loopback, RecoverError};
 pub use run::Inputs;
+pub(crate) use views::user_name;
 
 use processes::Processes;
 
@@ -63,6 +66,10 @@ pub struct Settings {
     pub default_time_limit_s: Option<u64>,
     /// Longest time limit a user may ask for, seconds.
     pub max_time_limit_s: Option<u64>,
+    /// Time to save its state where a job with `--on-suspend` does not say, seconds.
+    pub suspend_grace_s: u32,
+    /// A GPU held this long without use is reported, milliseconds.
+    pub idle_after_ms: u64,
     /// Where ledgers' lease pages live.
     pub lease_dir: PathBuf,
     /// The shim library given to jobs, if there is one.

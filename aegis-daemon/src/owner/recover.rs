@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aegis_common::abi::GpuUuid;
-use aegis_common::action::Action;
+use aegis_common::action::{Action, StopHow};
 use aegis_common::event::Event;
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::Exit;
@@ -184,7 +184,7 @@ impl Owner {
                 return;
             }
             warn!(%job, attempt, "runs without a record; it is stopped");
-            self.keepers.stop(job, attempt);
+            self.keepers.stop(job, attempt, StopHow::Terminate);
             return;
         }
         match state {

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
+use aegis_common::action::Action;
 use aegis_common::event::{Event, Gpu, GpuSample, Stamped};
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::{Exit, JobState, Outcome, Resources};
-use aegis_common::learned::Learned;
+use aegis_common::learned::{Learned, Observed};
 use aegis_common::policy::{Policy, Tier};
 use aegis_common::wire::Launch;
 use serde_json::json;
@@ -104,6 +105,7 @@ fn crashed(then: &[Event]) -> TempDir {
             submitted: Moment(1000),
             gid: 0,
             groups: Vec::new(),
+            learned: Learned::default(),
         })
         .unwrap();
     store.commit().unwrap();
@@ -142,6 +144,8 @@ fn recover(directory: &Path) -> Owner {
         default_retries: 3,
         default_time_limit_s: None,
         max_time_limit_s: None,
+        suspend_grace_s: 60,
+        idle_after_ms: 600_000,
         lease_dir: directory.join("leases"),
         shim_library: None,
         nvml_library: None,
@@ -252,4 +256,40 @@ async fn an_attempt_that_a_power_failure_left_without_a_record_is_not_run_again(
         let lost = Outcome::Lost;
         assert_eq!(outcome(&owner), JobState::Done { outcome: lost });
     }
+}
+
+#[tokio::test]
+async fn what_an_attempt_taught_counts_once_and_is_told_to_the_next_of_that_user() {
+    let directory = crashed(&[]);
+    let mut owner = recover(directory.path());
+    let record = owner.records[&JOB].clone();
+    assert_eq!(owner.recall(&record), Learned::default());
+    let observed = Observed {
+        gpu_model: "H200".to_owned(),
+        completed: true,
+        out_of_memory: false,
+        peak: Some(3 * GIB),
+        overhead: None,
+        profile: None,
+        solo_rates: Vec::new(),
+        ran_ms: 5_000,
+        work_ms: None,
+        ended: Moment(9_000),
+    };
+    let learn = Action::Learn {
+        job: JOB,
+        observed: observed.clone(),
+    };
+    // Told again, as by a daemon that does not know whether it had been carried out.
+    owner.settle(vec![learn.clone()], true);
+    owner.settle(vec![learn], true);
+    let learned = owner.recall(&record);
+    assert_eq!((learned.runs, learned.peak), (1, Some(3 * GIB)));
+    assert_eq!(learned.work.map(|work| work.p50), Some(5_000));
+    assert_eq!(owner.store().learned_from(JOB, 1).unwrap(), Some(observed));
+    let stranger = JobRecord {
+        uid: record.uid + 1,
+        ..record
+    };
+    assert_eq!(owner.recall(&stranger), Learned::default());
 }

@@ -143,11 +143,14 @@ impl Owner {
             refusals: self.refusals.get(&record.id).cloned().unwrap_or_default(),
             position: summary.position,
             waits_for: None,
+            learned: Some(record.learned.clone()).filter(|learned| learned.runs > 0),
+            idle: Vec::new(),
         }
     }
 }
 
-fn user_name(uid: u32) -> Option<String> {
+/// The user's name, if the system knows it.
+pub(crate) fn user_name(uid: u32) -> Option<String> {
     let user = uzers::get_user_by_uid(uid)?;
     Some(user.name().to_string_lossy().into_owned())
 }

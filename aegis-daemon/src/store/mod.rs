@@ -12,7 +12,11 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod learned;
+#[cfg(test)]
+mod learned_tests;
 mod open;
+mod past;
 mod pending;
 mod record;
 mod recover;
@@ -29,6 +33,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::de::DeserializeOwned;
 
 pub use error::StoreError;
+pub use learned::{LearnedCommand, LearnedKey};
+pub use past::PastJobs;
 use pending::Write;
 pub use record::JobRecord;
 pub(crate) use record::digits;

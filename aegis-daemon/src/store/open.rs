@@ -14,7 +14,8 @@ use super::StoreError;
 const APPLICATION_ID: i32 = 0x4145_4753;
 
 /// One script per format version, each run once and in order.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, json TEXT NOT NULL,
                           actions TEXT NOT NULL);
     CREATE TABLE snapshot (seq INTEGER PRIMARY KEY, json TEXT NOT NULL);
@@ -24,7 +25,23 @@ const MIGRATIONS: [&str; 1] = ["
     CREATE INDEX final_newest ON final (ended, id);
     CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO counter VALUES ('next_job', 1);
-"];
+",
+    // `form`: how commands were read; `json`: the command in that form; `used`: for the least
+    // recently used to go first.
+    "
+    CREATE TABLE learned_command (id INTEGER PRIMARY KEY, uid INTEGER NOT NULL,
+                                  model TEXT NOT NULL, form INTEGER NOT NULL, json TEXT NOT NULL,
+                                  script TEXT NOT NULL, last_job INTEGER NOT NULL,
+                                  used INTEGER NOT NULL, UNIQUE (uid, model, form, json));
+    CREATE INDEX learned_script ON learned_command (uid, model, script, used);
+    CREATE INDEX learned_used ON learned_command (used, id);
+    CREATE INDEX learned_user ON learned_command (uid, used, id);
+    CREATE TABLE learned_run (job INTEGER NOT NULL, attempt INTEGER NOT NULL,
+                              command INTEGER NOT NULL, ended INTEGER NOT NULL, json TEXT NOT NULL,
+                              PRIMARY KEY (job, attempt)) WITHOUT ROWID;
+    CREATE INDEX learned_run_of ON learned_run (command, ended);
+",
+];
 
 /// Opens or creates it, checked, migrated and locked.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
@@ -38,6 +55,19 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let version = check(path, &connection)?;
     configure(&connection).map_err(failed)?;
     migrate(&mut connection, version).map_err(failed)?;
+    Ok(connection)
+}
+
+/// Opens it to read only, checked but neither migrated nor locked.
+pub(super) fn read_only(path: &Path) -> Result<Connection, StoreError> {
+    let file = File::open(path).map_err(|error| StoreError::io(path, error))?;
+    check_header(path, file)?;
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(|error| StoreError::from_sqlite(path, error))?;
+    check(path, &connection)?;
     Ok(connection)
 }
 
@@ -184,4 +214,44 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{APPLICATION_ID, MIGRATIONS, connect};
+    use crate::store::Store;
+    use aegis_common::id::JobId;
+
+    /// What a daemon of the first format left: one journal row, one job number given out.
+    fn first_format(path: &std::path::Path) {
+        std::fs::File::create(path).unwrap();
+        let connection = connect(path).unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
+        let number = |name, value: i32| connection.pragma_update(None, name, value).unwrap();
+        number("application_id", APPLICATION_ID);
+        number("user_version", 1);
+        let rows =
+            "INSERT INTO journal VALUES (1, 5, '{\"at\":5,\"event\":{\"event\":\"woken\"}}', '[]');
+                    UPDATE counter SET value = 8;";
+        connection.execute_batch(rows).unwrap();
+    }
+
+    #[test]
+    fn a_database_of_the_first_format_is_taken_over_with_all_it_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("aegis.db");
+        first_format(&path);
+        let untouched = std::fs::read(&path).unwrap();
+        let reader = Store::open_read_only(&path).unwrap();
+        assert_eq!(reader.recover().unwrap().events.len(), 1);
+        drop(reader);
+        assert_eq!(std::fs::read(&path).unwrap(), untouched);
+
+        for _ in 0..2 {
+            let mut store = Store::open(&path).unwrap();
+            assert_eq!(store.recover().unwrap().events.len(), 1);
+            assert!(store.learned_commands(None).unwrap().is_empty());
+            assert!(store.next_job_id() >= JobId(8));
+        }
+    }
 }

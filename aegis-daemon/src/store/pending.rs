@@ -3,6 +3,8 @@
 use aegis_common::id::{JobId, Moment};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use super::learned::{self, Lesson};
+
 /// One row to write. Each names its key, so writing it twice is the same as once.
 #[derive(Debug)]
 pub(super) enum Write {
@@ -30,16 +32,23 @@ pub(super) enum Write {
         seq: i64,
         json: String,
     },
+    /// Boxed: it is much larger than the others.
+    Learn(Box<Lesson>),
+    Forget {
+        ids: Vec<i64>,
+    },
 }
 
 impl Write {
-    pub(super) const fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Event { json, actions, .. } => json.len() + actions.len(),
             Self::Job { json, .. } | Self::Final { json, .. } | Self::Snapshot { json, .. } => {
                 json.len()
             }
+            Self::Learn(lesson) => lesson.bytes(),
             Self::NextJob { .. } => 0,
+            Self::Forget { ids } => ids.len() * size_of::<i64>(),
         }
     }
 
@@ -74,6 +83,8 @@ impl Write {
                 "UPDATE counter SET value = ?1 WHERE name = 'next_job'",
                 params![integer(*next)],
             ),
+            Self::Learn(lesson) => lesson.execute(transaction),
+            Self::Forget { ids } => learned::forget(transaction, ids),
             Self::Snapshot { seq, json } => {
                 run(
                     "DELETE FROM journal WHERE seq <=

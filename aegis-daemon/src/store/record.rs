@@ -2,6 +2,7 @@
 
 use aegis_common::id::{JobId, Moment};
 use aegis_common::job::Resources;
+use aegis_common::learned::Learned;
 use aegis_common::wire::Launch;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub struct JobRecord {
     pub gid: u32,
     /// The submitter's supplementary groups, from `SO_PEERGROUPS`.
     pub groups: Vec<u32>,
+    /// What earlier runs of its command had taught.
+    #[serde(default)]
+    pub learned: Learned,
 }
 
 /// A token as a JSON string.

@@ -65,6 +65,7 @@ fn record(id: u64) -> JobRecord {
         submitted: Moment(1),
         gid: 1000,
         groups: vec![4, 27],
+        learned: aegis_common::learned::Learned::default(),
     }
 }
 
@@ -91,6 +92,8 @@ fn view(id: u64, uid: u32) -> JobView {
         refusals: Vec::new(),
         position: None,
         waits_for: None,
+        learned: None,
+        idle: Vec::new(),
     }
 }
 

@@ -50,6 +50,19 @@ pub fn execve(program: &CStr, arguments: &[CString], environment: &[CString]) ->
     io::Error::last_os_error()
 }
 
+/// Sends a signal of any number to a process; 0 only asks whether it may be signalled. rustix knows
+/// the named ones alone.
+///
+/// # Errors
+/// There is no such signal or process, or it may not be signalled.
+pub fn signal(pid: Pid, number: c_int) -> io::Result<()> {
+    // SAFETY: kill(2) takes two numbers and touches no memory of ours.
+    match unsafe { libc::kill(pid.as_raw_nonzero().get(), number) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Gives every signal its default disposition and unblocks all: what a freshly started program
 /// expects.
 ///

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use aegis_common::action::StopHow;
 use aegis_common::id::{GpuIndex, JobId};
 use aegis_common::job::Exit;
 use aegis_daemon::jobs::{FoundState, keeper_pids};
@@ -59,7 +60,7 @@ async fn running_jobs_outlive_the_daemon_and_are_adopted() {
     assert_eq!(daemon.keepers.belongs(pid), Some((JobId(1), 1)));
     assert_eq!(daemon.keepers.tokens().len(), 1);
 
-    daemon.keepers.stop(JobId(1), 1);
+    daemon.keepers.stop(JobId(1), 1, StopHow::Terminate);
     assert_eq!(daemon.expect_ended(1).await, Exit::Signal(15));
     assert!(!exists(pid));
     for job in 1..=3 {

@@ -174,6 +174,7 @@ impl Daemon {
             submitted: Moment(0),
             gid,
             groups: vec![gid],
+            learned: aegis_common::learned::Learned::default(),
         };
         self.keepers.start(StartOrder {
             job: JobId(job),
@@ -181,6 +182,7 @@ impl Daemon {
             record: &record,
             gpu_uuids: &["GPU-a".to_owned(), "GPU-b".to_owned()],
             gpus: &[GpuIndex(3), GpuIndex(1)],
+            resumed: false,
         });
     }
 

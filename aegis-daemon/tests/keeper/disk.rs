@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use aegis_common::action::StopHow;
 use aegis_common::job::Exit;
 
 use crate::bench::{Bench, sh, skip};
@@ -64,7 +65,10 @@ async fn a_start_waits_for_room() {
     bench.start(1, sh("exit 2"));
     // A stop ends the wait.
     bench.start(2, sh("exit 2"));
-    bench.daemon().keepers.stop(aegis_common::id::JobId(2), 1);
+    bench
+        .daemon()
+        .keepers
+        .stop(aegis_common::id::JobId(2), 1, StopHow::Terminate);
     let error = bench.daemon().expect_start_failed().await;
     assert!(error.contains("No space left"), "{error}");
     disk.free();

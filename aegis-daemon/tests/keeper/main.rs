@@ -7,6 +7,7 @@ mod environment;
 mod failures;
 mod once;
 mod stop;
+mod suspend;
 
 use aegis_common::job::Exit;
 use bench::{Bench, sh};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use aegis_common::action::StopHow;
 use aegis_common::id::JobId;
 use aegis_common::job::Exit;
 
@@ -44,8 +45,8 @@ async fn after_a_stop_nobody_of_the_tree_is_left() {
     }
     let own = std::process::id();
     assert_eq!(bench.daemon().keepers.belongs(own), None);
-    bench.daemon().keepers.stop(JobId(1), 1);
-    bench.daemon().keepers.stop(JobId(1), 1);
+    bench.daemon().keepers.stop(JobId(1), 1, StopHow::Terminate);
+    bench.daemon().keepers.stop(JobId(1), 1, StopHow::Terminate);
     assert_eq!(bench.expect_ended(1).await, Exit::Signal(9));
     let left: Vec<_> = pids.iter().filter(|pid| exists(**pid)).collect();
     assert!(left.is_empty(), "left: {left:?}");
@@ -60,7 +61,7 @@ async fn sigterm_comes_first_and_the_command_may_choose_its_exit_code() {
     bench.start(1, sh(&script));
     bench.expect_started(1).await;
     bench.read_pid().await;
-    bench.daemon().keepers.stop(JobId(1), 1);
+    bench.daemon().keepers.stop(JobId(1), 1, StopHow::Terminate);
     assert_eq!(bench.expect_ended(1).await, Exit::Code(3));
 }
 
@@ -72,7 +73,7 @@ async fn a_stopped_process_is_ended_too() {
     bench.start(1, sh(&script));
     bench.expect_started(1).await;
     bench.read_pid().await;
-    bench.daemon().keepers.stop(JobId(1), 1);
+    bench.daemon().keepers.stop(JobId(1), 1, StopHow::Terminate);
     let exit = bench.expect_ended(1).await;
     // Killed by the trap's exit, or before the shell had set it up again.
     assert!(
@@ -86,7 +87,10 @@ async fn a_stop_right_after_the_start_is_not_lost() {
     let mut bench = Bench::new();
     for job in 1..=5 {
         bench.start(job, sh("sleep 1000"));
-        bench.daemon().keepers.stop(JobId(job), 1);
+        bench
+            .daemon()
+            .keepers
+            .stop(JobId(job), 1, StopHow::Terminate);
         bench.expect_started(job).await;
         let exit = bench.expect_ended(job).await;
         assert!(matches!(exit, Exit::Signal(9 | 15)), "{exit:?}");
@@ -110,7 +114,7 @@ async fn a_process_that_is_always_somebody_else_is_caught() {
     bench.start(1, sh(&script));
     bench.expect_started(1).await;
     bench.read_pid().await;
-    bench.daemon().keepers.stop(JobId(1), 1);
+    bench.daemon().keepers.stop(JobId(1), 1, StopHow::Terminate);
     assert_eq!(bench.expect_ended(1).await, Exit::Signal(9));
     let name = hare.display().to_string();
     let left = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {

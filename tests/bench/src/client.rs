@@ -113,6 +113,7 @@ pub(crate) const fn resources() -> Resources {
 /// A submission with an environment of the usual size.
 pub(crate) fn submission(resources: Resources, argv: &[String], cwd: &Path) -> Submit {
     Submit {
+        on_suspend: None,
         resources,
         requeue: None,
         retries: None,

@@ -13,6 +13,7 @@ use super::super::user::Users;
 use super::sanitise::sanitise;
 use super::{shell, state, time};
 use crate::config::quantity::show_duration;
+use crate::config::signal;
 
 /// Characters of a command that are shown.
 const SHOWN_CHARS: usize = 4_000;
@@ -47,6 +48,9 @@ pub(in crate::cli) fn render(job: &JobView, style: &Style) -> String {
     line("command", cut(shell::command(&job.argv)));
     line("directory", shell::word(&job.cwd.0));
     line("asked for", asked(job));
+    if let Some(learned) = &job.learned {
+        line("known", super::history::learned(learned));
+    }
     line("submitted", time::clock(job.submitted, &style.zone));
     if let Some(started) = job.first_started {
         line("started", time::clock(started, &style.zone));
@@ -129,6 +133,14 @@ fn asked(job: &JobView) -> String {
     } else {
         ", no requeue"
     });
+    if let Some(suspend) = wants.on_suspend {
+        let _ = write!(
+            text,
+            ", saves and exits within {} on {}",
+            show_duration(Duration::from_secs(suspend.grace_s.into())),
+            signal::name(suspend.signal)
+        );
+    }
     if let Some(limit) = wants.time_limit_s {
         let _ = write!(
             text,

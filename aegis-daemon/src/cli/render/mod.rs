@@ -4,6 +4,7 @@ pub(super) mod explanation;
 #[cfg(test)]
 mod golden;
 pub(super) mod gpu;
+pub(super) mod history;
 pub(super) mod job;
 pub(super) mod ledger;
 pub(super) mod queue;

@@ -52,6 +52,8 @@ pub(in crate::cli) fn pending(id: u64) -> JobView {
         refusals: Vec::new(),
         position: Some(2),
         waits_for: Some("GPU 0: held exclusively by job 3".into()),
+        learned: None,
+        idle: Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use rustix::net::{SocketFlags, accept_with, sockopt::socket_peercred};
 
 use super::super::control::{self, Command, KEEPER_PROTOCOL, KeeperPhase, Report};
 use super::serve::{FIRST_RETRY, Keeper};
+use super::suspending::Suspending;
 
 /// Connections served at once. Only the daemon and root may connect.
 const MAX_CLIENTS: usize = 16;
@@ -52,6 +53,21 @@ impl Keeper {
             }),
             (Ok(Command::Stop { grace_ms }), _) => {
                 self.stop(Duration::from_millis(grace_ms));
+                None
+            }
+            (
+                Ok(Command::Suspend {
+                    signal,
+                    save_ms,
+                    grace_ms,
+                }),
+                _,
+            ) => {
+                self.suspend(Suspending {
+                    signal,
+                    save: Duration::from_millis(save_ms),
+                    grace: Duration::from_millis(grace_ms),
+                });
                 None
             }
             (Ok(Command::Hold { name }), Some(descriptor)) => {

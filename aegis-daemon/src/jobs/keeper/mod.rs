@@ -17,6 +17,7 @@ mod finish;
 mod order;
 mod prepare;
 mod serve;
+mod suspending;
 
 use std::ffi::{CString, OsString};
 use std::io::Read;

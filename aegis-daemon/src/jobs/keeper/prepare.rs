@@ -73,6 +73,7 @@ pub(super) fn prepare(order: &Order, control: &OwnedFd) -> Result<Option<Keeper>
         report: None,
         start_error: Vec::new(),
         main_end: None,
+        saving: None,
         ending: None,
         empty: false,
         end: None,
@@ -112,7 +113,10 @@ fn claim_patiently(
                 return Err(ClaimError::Orphaned);
             }
             if let Ok(Some(packet)) = control::receive::<Command>(control)
-                && matches!(packet.message, Ok(Command::Stop { .. }))
+                && matches!(
+                    packet.message,
+                    Ok(Command::Stop { .. } | Command::Suspend { .. })
+                )
             {
                 return Err(error);
             }

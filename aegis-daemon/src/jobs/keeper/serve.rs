@@ -42,6 +42,8 @@ pub(super) struct Keeper {
     pub(super) report: Option<File>,
     pub(super) start_error: Vec<u8>,
     pub(super) main_end: Option<(Exit, Moment)>,
+    /// When the time to save ends, and the grace after it, while the main process saves.
+    pub(super) saving: Option<(Instant, Duration)>,
     pub(super) ending: Option<Ending>,
     /// Nobody is left.
     pub(super) empty: bool,
@@ -73,6 +75,11 @@ impl Keeper {
     fn advance(&mut self) {
         self.reap();
         let now = Instant::now();
+        if let Some((deadline, grace)) = self.saving
+            && now >= deadline
+        {
+            self.stop(grace);
+        }
         if self.main_end.is_some() && !self.empty && self.ending.is_none() {
             self.ending = Some(Ending::begin(
                 now,
@@ -117,7 +124,7 @@ impl Keeper {
         let due = match (&self.end, &self.ending) {
             (Some((_, due, _)), _) => Some(*due),
             (None, Some(ending)) => Some(ending.due()),
-            (None, None) => None,
+            (None, None) => self.saving.map(|(deadline, _)| deadline),
         };
         let timeout = due.map(|due| timespec(due.saturating_duration_since(Instant::now())));
         let ready: Vec<bool> = {
@@ -175,6 +182,7 @@ impl Keeper {
     /// Ends the tree; a further request may only shorten the grace.
     pub(super) fn stop(&mut self, grace: Duration) {
         let now = Instant::now();
+        self.saving = None;
         match &mut self.ending {
             Some(ending) => ending.hasten(now, grace),
             None => self.ending = Some(Ending::begin(now, grace)),
