@@ -13,6 +13,7 @@
 //! Published baselines that assume an offline profile are constructed with it, and say so.
 #![forbid(unsafe_code)]
 
+pub mod baseline;
 pub mod scheduler;
 pub mod trace;
 pub mod workload;
