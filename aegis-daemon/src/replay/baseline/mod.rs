@@ -150,4 +150,13 @@ impl<R: Rule> Scheduler for Baseline<R> {
         }
         out
     }
+
+    fn instrumented(&self) -> bool {
+        false
+    }
+
+    /// The artifact's risk window and one more: then the window shows the new state alone.
+    fn samples_after_change(&self) -> u32 {
+        31
+    }
 }
