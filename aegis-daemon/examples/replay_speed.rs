@@ -15,6 +15,7 @@ fn workload(index: u64) -> Workload {
     Workload {
         name: format!("w{index}"),
         gpus: 1,
+        unused_gpus: 0,
         peaks: vec![((0.6 + 32.0 * share * share) * f64::from(1 << 30)) as u64; 2],
         utilisation: (sm_active * 1.4).min(0.98),
         sm_active,
@@ -68,6 +69,9 @@ fn main() {
         }
         let each = begin.elapsed().as_secs_f64() / rounds as f64;
         let rate = trace.jobs.len() as f64 / each;
-        println!("{gpus} GPUs: {:.1} ms a trace, {rate:.0} jobs a second", each * 1e3);
+        println!(
+            "{gpus} GPUs: {:.1} ms a trace, {rate:.0} jobs a second",
+            each * 1e3
+        );
     }
 }
