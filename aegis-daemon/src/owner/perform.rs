@@ -53,10 +53,12 @@ impl Owner {
                 self.records.remove(&job);
                 self.refusals.remove(&job);
                 self.virtual_totals.remove(&job);
+                self.uses.forget(job);
                 self.notify_waiters();
             }
             Action::Retry { job, attempt, why } => {
                 info!(%job, attempt, %why, "another attempt follows");
+                self.uses.forget(job);
                 // Its end is on disk. A later daemon must not look for what it left behind: the
                 // next attempt carries the same token.
                 self.keepers.forget(job, attempt.saturating_sub(1));
