@@ -79,6 +79,47 @@ pub enum Mode {
     Throughput,
 }
 
+impl Mode {
+    /// Work gained must be worth this much of the slowdown added, thousandths; `None`: the gate
+    /// decides. Source of the figures: simulation of production-derived traces (README, "Replay").
+    #[must_use]
+    pub const fn weight(self) -> Option<u16> {
+        match self {
+            Self::Gate => None,
+            Self::Gentle => Some(400),
+            Self::Balanced => Some(250),
+            Self::Throughput => Some(100),
+        }
+    }
+
+    /// No job shall be expected to become slower than this, thousandths of its speed alone.
+    #[must_use]
+    pub const fn worst(self) -> u32 {
+        match self {
+            Self::Gate => u32::MAX,
+            Self::Gentle => 1_500,
+            Self::Balanced => 2_000,
+            Self::Throughput => 3_000,
+        }
+    }
+}
+
+impl Policy {
+    /// Bytes kept free on a GPU of that size.
+    #[must_use]
+    pub fn guard_on(&self, memory: u64) -> u64 {
+        let share = u128::from(memory) * u128::from(self.guard_permille) / 1000;
+        self.guard_bytes.max(share.try_into().unwrap_or(u64::MAX))
+    }
+
+    /// Whether predicted slowdowns rather than the gate decide on GPUs of that tier: only where
+    /// SM and DRAM activity are measured.
+    #[must_use]
+    pub const fn weighs(&self, tier: Tier) -> bool {
+        self.mode.weight().is_some() && matches!(tier, Tier::Gpm | Tier::Dcgm)
+    }
+}
+
 /// Which pending job of a priority is looked at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

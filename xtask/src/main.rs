@@ -1,9 +1,10 @@
-//! Every developer command: `cargo xtask setup | test | lint | demo | install`.
+//! Every developer command: `cargo xtask setup | test | lint | demo | bench | install`.
 //!
 //! One file per verb. All of them print progress as `verb: …`, stop at the first thing that makes
 //! going on pointless, and name the command that repairs it.
 
 mod artifacts;
+mod bench;
 mod command;
 mod demo;
 mod install;
@@ -24,7 +25,8 @@ use clap::{Parser, Subcommand};
     after_help = "Examples:\n  cargo xtask setup          check the machine, install what is missing\n  \
                   cargo xtask test           build everything and run every test\n  \
                   cargo xtask lint           formatting, clippy, rustdoc, licences, layering, shim gates\n  \
-                  cargo xtask demo           two simulated GPUs shared by a dozen training jobs"
+                  cargo xtask demo           two simulated GPUs shared by a dozen training jobs\n  \
+                  cargo xtask bench scheduler --json   what the scheduling loop costs, simulated driver"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -41,6 +43,8 @@ enum Verb {
     Lint(lint::Options),
     /// Watch AEGIS share two simulated GPUs among real processes, and compare
     Demo(demo::Options),
+    /// Measure what AEGIS costs, on the simulated driver
+    Bench(bench::Options),
     /// Build optimised binaries and copy them and the systemd unit below a prefix
     Install(install::Options),
 }
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Test(options) => test::run(&options),
         Verb::Lint(options) => lint::run(&options),
         Verb::Demo(options) => demo::run(&options),
+        Verb::Bench(options) => bench::run(&options),
         Verb::Install(options) => install::run(&options),
     };
     match result {

@@ -28,6 +28,8 @@ pub(crate) enum Verb {
     Lint,
     /// `cargo xtask demo`.
     Demo,
+    /// `cargo xtask bench`.
+    Bench,
     /// `cargo xtask install`.
     Install,
 }
@@ -87,17 +89,17 @@ fn missing(verb: Verb, install: bool, steps: &[Step]) -> Vec<String> {
         if let Err(reason) = &state
             && install
         {
-            println!("setup: {}: {reason:#}; installing", step.name);
+            eprintln!("setup: {}: {reason:#}; installing", step.name);
             state = (step.install)().and_then(|()| (step.check)());
         }
         match state {
-            Ok(version) => println!("setup: {} {version}", step.name),
+            Ok(version) => eprintln!("setup: {} {version}", step.name),
             Err(reason) => {
                 let advice = format!("{}: {reason:#}. To get it: {}", step.name, step.by_hand);
                 if required {
                     missing.push(advice);
                 } else {
-                    println!("setup: optional {advice}");
+                    eprintln!("setup: optional {advice}");
                 }
             }
         }

@@ -49,6 +49,17 @@ pub enum Blocker {
         /// The limit that `sm_active` reached.
         limit: u16,
     },
+    /// One more job would slow the jobs there down by more than it is worth.
+    Interference {
+        /// The GPU.
+        gpu: GpuIndex,
+        /// The largest slowdown expected of anybody there, thousandths.
+        worst: u32,
+        /// Work that would be gained, thousandths of the GPU; negative: lost.
+        gain: i32,
+        /// What would have to be gained for the slowdown added, thousandths of the GPU.
+        needed: i32,
+    },
     /// A resident placed there is still under observation.
     Observing {
         /// The GPU.
@@ -149,7 +160,7 @@ pub enum Blocker {
 }
 
 /// Every code, in the order `aegis explain` lists them.
-pub const BLOCKER_CODES: [&str; 17] = [
+pub const BLOCKER_CODES: [&str; 18] = [
     "journal_unwritable",
     "behind",
     "reserved",
@@ -167,6 +178,7 @@ pub const BLOCKER_CODES: [&str; 17] = [
     "observing",
     "gpu_memory",
     "pressure",
+    "interference",
 ];
 
 impl Blocker {
@@ -177,6 +189,7 @@ impl Blocker {
             Self::NotEnoughGpus { .. } => "not_enough_gpus",
             Self::GpuMemory { .. } => "gpu_memory",
             Self::Pressure { .. } => "pressure",
+            Self::Interference { .. } => "interference",
             Self::Observing { .. } => "observing",
             Self::TelemetryStale { .. } => "telemetry_stale",
             Self::NoTelemetry { .. } => "no_telemetry",
@@ -212,6 +225,9 @@ impl Blocker {
             Self::Pressure { limit, .. } => {
                 format!("clears when SM activity falls below {}", permille(*limit))
             }
+            Self::Interference { gpu, .. } => format!(
+                "clears when a job on GPU {gpu} ends; a more eager `mode` in the configuration shares more"
+            ),
             Self::Observing { job, phase, .. } => match phase {
                 Phase::WarmUp => {
                     format!("clears once job {job} has launched kernels and was observed")
@@ -297,6 +313,22 @@ impl fmt::Display for Blocker {
                 }
                 Ok(())
             }
+            Self::Interference {
+                gpu,
+                worst,
+                gain,
+                needed,
+            } => write!(
+                f,
+                "GPU {gpu}: with one more job somebody there is expected to run {}.{:02} times as long as alone; \
+                 work gained {}.{} %, needed {}.{} %",
+                worst / 1000,
+                worst % 1000 / 10,
+                gain / 10,
+                (gain % 10).abs(),
+                needed / 10,
+                (needed % 10).abs()
+            ),
             Self::Observing { gpu, job, phase } => match phase {
                 Phase::WarmUp => write!(
                     f,

@@ -14,7 +14,7 @@ use super::keepers::{JobsError, Keepers};
 use super::layout::Layout;
 use super::record::{self, End, EndRecord, StartRecord};
 use super::supervise::Origin;
-use super::{leftovers, tree};
+use super::{boot, leftovers, tree};
 
 /// An attempt found at the daemon's start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,9 @@ pub enum FoundState {
     },
     /// It was expected, but no keeper ever claimed it, and none will.
     NeverStarted,
+    /// It was expected and the machine went down within moments of its start: whether its command
+    /// ran cannot be told, and nothing of it is left.
+    Unrecorded,
     /// Its keeper was killed, and nothing of it is left.
     Lost,
 }
@@ -67,11 +70,13 @@ impl Keepers {
             .map_err(|error| JobsError::io(&path, error.into()))?;
         drop(fence);
 
+        let path = self.layout.boot();
+        let rebooted = boot::changed(&self.layout).map_err(|error| JobsError::io(&path, error))?;
         let mut attempts = self.recorded()?;
         attempts.extend(expected);
         let mut found = Vec::new();
         for (job, attempt) in attempts {
-            found.push(self.look_at(job, attempt)?);
+            found.push(self.look_at(job, attempt, rebooted)?);
         }
         Ok(found)
     }
@@ -108,7 +113,7 @@ impl Keepers {
         Ok(attempts)
     }
 
-    fn look_at(&mut self, job: JobId, attempt: u32) -> Result<Found, JobsError> {
+    fn look_at(&mut self, job: JobId, attempt: u32, rebooted: bool) -> Result<Found, JobsError> {
         let damaged = |error: record::RecordError| JobsError::Record {
             problem: error.to_string(),
         };
@@ -119,8 +124,16 @@ impl Keepers {
             state,
         };
         let path = self.layout.start_record(job, attempt);
-        let Some(start) = record::read::<StartRecord>(&path).map_err(damaged)? else {
-            return Ok(found(Vec::new(), FoundState::NeverStarted));
+        let start = match record::read::<StartRecord>(&path) {
+            Ok(Some(start)) => start,
+            Ok(None) if !rebooted => return Ok(found(Vec::new(), FoundState::NeverStarted)),
+            Ok(None) => return Ok(found(Vec::new(), FoundState::Unrecorded)),
+            // The machine went down before the record's contents were on disk.
+            Err(error @ record::RecordError::Damaged { .. }) if rebooted => {
+                tracing::warn!("{error}");
+                return Ok(found(Vec::new(), FoundState::Unrecorded));
+            }
+            Err(error) => return Err(damaged(error)),
         };
         // Before the end record is read: a keeper that is gone has written it.
         let keeper = keeper_of(&start);

@@ -64,6 +64,8 @@ pub(crate) enum Report {
     Beaten,
     /// The command was executed.
     Running { main: ProcessKey },
+    /// The tree is gone and the end record can be read. The keeper itself ends once it is on disk.
+    Ended,
     /// The answer to [`Command::Status`].
     Status {
         phase: KeeperPhase,

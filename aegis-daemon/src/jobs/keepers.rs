@@ -144,6 +144,8 @@ pub struct Keepers {
     events: mpsc::UnboundedSender<KeeperEvent>,
     pub(crate) handles: HashMap<(JobId, u32), Handle>,
     pub(crate) tokens: HashMap<[u8; 32], (JobId, u32)>,
+    /// This boot is on disk as that of the records.
+    pub(super) boot_noted: bool,
 }
 
 impl Keepers {
@@ -177,6 +179,7 @@ impl Keepers {
             events,
             handles: HashMap::new(),
             tokens: HashMap::new(),
+            boot_noted: false,
         })
     }
 
@@ -191,6 +194,7 @@ impl Keepers {
         {
             return;
         }
+        self.note_boot();
         self.tokens.insert(order.record.token, key);
         match spawn::spawn(&self.config, &order) {
             Ok(spawned) => {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   STATE/jobs/                       0711, the daemon's
+//!     boot                            the boot in which attempts were last started
 //!     fence                           lock: no keeper of a dead daemon claims after adoption began
 //!     JOB/                            0711, the daemon's
 //!       ATTEMPT.start                 the start record: its creation is the decision to run
@@ -36,6 +37,10 @@ impl Layout {
 
     pub(crate) fn fence(&self) -> PathBuf {
         self.jobs.join("fence")
+    }
+
+    pub(crate) fn boot(&self) -> PathBuf {
+        self.jobs.join("boot")
     }
 
     pub(crate) fn job(&self, job: JobId) -> PathBuf {

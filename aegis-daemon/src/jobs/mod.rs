@@ -11,6 +11,8 @@
 //! one.
 
 mod adopt;
+mod boot;
+mod conclude;
 mod control;
 mod environment;
 pub mod keeper;

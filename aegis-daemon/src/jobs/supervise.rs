@@ -7,21 +7,20 @@ use std::time::Duration;
 
 use aegis_common::action::StopHow;
 use aegis_common::id::{JobId, ProcessKey};
-use aegis_common::job::Exit;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
+use super::adopt;
 use super::control::{self, Command, KEEPER_PROTOCOL, Report};
 use super::keepers::{KeeperEvent, KeepersConfig, SharedKey};
 use super::layout::Layout;
-use super::record::{self, End, EndRecord, RecordError, StartRecord};
+use super::record::StartRecord;
 use super::spawn::Spawned;
-use super::{adopt, leftovers};
 use crate::sys::reactor;
 
-/// Between two tries to read a record while the system refuses (out of descriptors, I/O error).
-const READ_AGAIN: Duration = Duration::from_secs(1);
+/// Between two tries while the system refuses (out of descriptors, I/O error).
+pub(super) const READ_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the owner asks for.
 #[derive(Debug)]
@@ -69,6 +68,8 @@ enum Gone {
     Beaten,
     /// Nobody wants to know any more: the keeper goes on by itself.
     Unwatched,
+    /// It has ended, and the owner knows already how.
+    Reported,
 }
 
 impl Supervisor {
@@ -89,7 +90,7 @@ impl Supervisor {
             gone = match gone {
                 Gone::Refused(error) => return self.report_start_failed(error),
                 Gone::Ended => return self.conclude().await,
-                Gone::Unwatched => return,
+                Gone::Unwatched | Gone::Reported => return,
                 Gone::Beaten => match self.start_record().await {
                     Some(record) => {
                         self.report_started(&record);
@@ -141,6 +142,9 @@ impl Supervisor {
                 message = next_report(control.as_ref()) => match message {
                     Some(Report::Refused { error }) => outcome = Gone::Refused(error),
                     Some(Report::Beaten) => outcome = Gone::Beaten,
+                    Some(Report::Ended) => if self.conclude_recorded().await {
+                        outcome = Gone::Reported;
+                    },
                     // A keeper from before there was suspension: what it knows is a stop.
                     Some(Report::Unsupported { error })
                         if self.suspending && error.contains("suspend") =>
@@ -155,7 +159,8 @@ impl Supervisor {
                     Some(report) => self.heard(report).await,
                     None => control = None,
                 },
-                request = self.requests.recv() => match request {
+                // The owner forgets an attempt that has ended; its keeper must be waited for.
+                request = self.requests.recv(), if !matches!(outcome, Gone::Reported) => match request {
                     Some(request) => self.pass_on(request, pidfd.get_ref(), control.as_ref()),
                     None => return Gone::Unwatched,
                 },
@@ -188,7 +193,8 @@ impl Supervisor {
             Report::Hello { .. }
             | Report::Status { .. }
             | Report::Refused { .. }
-            | Report::Beaten => {}
+            | Report::Beaten
+            | Report::Ended => {}
         }
     }
 
@@ -235,82 +241,6 @@ impl Supervisor {
             // To a keeper SIGTERM means the same.
             let _ = pidfd_send_signal(pidfd, Signal::TERM);
         }
-    }
-
-    /// Reads the records of an attempt whose keeper is gone and reports its end.
-    async fn conclude(mut self) {
-        let Some(start) = self.start_record().await else {
-            return self.report_start_failed(
-                "the keeper ended before it could start the command".to_owned(),
-            );
-        };
-        let path = self.layout.end_record(self.job, self.attempt);
-        let exit = match self.read::<EndRecord>(&path).await {
-            Some(EndRecord {
-                end: End::StartFailed { error },
-                ..
-            }) => return self.report_start_failed(error),
-            Some(EndRecord {
-                end: End::Exited { exit },
-                ..
-            }) => exit,
-            None => {
-                leftovers::end(self.token).await;
-                adopt::tidy(&self.layout, &start);
-                Exit::Unknown
-            }
-        };
-        self.report_started(&start);
-        self.send(KeeperEvent::Ended {
-            job: self.job,
-            attempt: self.attempt,
-            exit,
-        });
-    }
-
-    async fn start_record(&self) -> Option<StartRecord> {
-        let path = self.layout.start_record(self.job, self.attempt);
-        self.read(&path).await
-    }
-
-    /// Reads a record; tries again while the system refuses. A damaged one counts as none.
-    async fn read<T: serde::de::DeserializeOwned>(&self, path: &std::path::Path) -> Option<T> {
-        loop {
-            match record::read(path) {
-                Ok(record) => return record,
-                Err(error @ RecordError::Damaged { .. }) => {
-                    tracing::error!("{error}");
-                    return None;
-                }
-                Err(error) => {
-                    tracing::error!("{error}; trying again");
-                    tokio::time::sleep(READ_AGAIN).await;
-                }
-            }
-        }
-    }
-
-    fn report_started(&mut self, record: &StartRecord) {
-        if !std::mem::replace(&mut self.started, true) {
-            self.send(KeeperEvent::Started {
-                job: self.job,
-                attempt: self.attempt,
-                gpus: record.gpus.clone(),
-            });
-        }
-    }
-
-    fn report_start_failed(&self, error: String) {
-        self.send(KeeperEvent::StartFailed {
-            job: self.job,
-            attempt: self.attempt,
-            error,
-        });
-    }
-
-    fn send(&self, event: KeeperEvent) {
-        // Without an owner the daemon is ending; the records stay.
-        let _ = self.events.send(event);
     }
 
     fn set_keeper(&self, key: Option<ProcessKey>) {

@@ -135,9 +135,7 @@ impl Owner {
                 // A requester that hung up reports itself as abandoned.
                 let _ = reply.wait(*wait_ms);
             }
-            if let Some(telemetry) = &self.telemetry {
-                telemetry.request_refresh();
-            }
+            self.refresh_samples();
             return;
         }
         self.grow_jobs.remove(&request);

@@ -192,6 +192,11 @@ impl Owner {
         match state {
             // The intent to start it is carried out again, unless it was to be stopped since.
             FoundState::NeverStarted => self.never_started(job, attempt),
+            FoundState::Unrecorded => {
+                warn!(%job, attempt, "the machine went down as it started; it counts as lost");
+                let exit = Exit::Unknown;
+                self.feed(Event::Ended { job, attempt, exit });
+            }
             FoundState::Running => {
                 info!(%job, attempt, "adopted");
                 self.feed(Event::Started { job, attempt, gpus });

@@ -242,6 +242,22 @@ async fn what_a_running_job_relies_on_is_taken_up() {
     child.wait().unwrap();
 }
 
+/// Keepers do not wait for the disk: after a power failure a start record may be missing or empty
+/// though the command ran.
+#[tokio::test]
+async fn an_attempt_that_a_power_failure_left_without_a_record_is_not_run_again() {
+    for (then, record) in [(vec![], None), (vec![], Some("")), (vec![started()], None)] {
+        let directory = crashed(&then);
+        std::fs::write(directory.path().join("jobs/boot"), "an earlier one").unwrap();
+        if let Some(record) = record {
+            std::fs::write(directory.path().join("jobs/1/1.start"), record).unwrap();
+        }
+        let owner = recover(directory.path());
+        let lost = Outcome::Lost;
+        assert_eq!(outcome(&owner), JobState::Done { outcome: lost });
+    }
+}
+
 #[tokio::test]
 async fn what_an_attempt_taught_counts_once_and_is_told_to_the_next_of_that_user() {
     let directory = crashed(&[]);

@@ -86,6 +86,13 @@ impl Owner {
         }
     }
 
+    /// Samples of every GPU are wanted as soon as the driver can bear it.
+    pub(super) fn refresh_samples(&self) {
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.request_refresh();
+        }
+    }
+
     pub(super) fn on_keeper(&mut self, event: KeeperEvent) {
         match event {
             KeeperEvent::Started { job, attempt, gpus } => {
@@ -110,6 +117,8 @@ impl Owner {
                     self.on_process_gone(key);
                 }
                 self.feed(Event::Ended { job, attempt, exit });
+                // Whoever waits for its memory waits for a sample that shows it free.
+                self.refresh_samples();
             }
         }
     }

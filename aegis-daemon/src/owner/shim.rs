@@ -202,8 +202,6 @@ impl Owner {
         }
         self.attributed.retain(|(process, _), _| *process != key);
         self.feed(Event::ProcessGone { job, process: key });
-        if let Some(telemetry) = &self.telemetry {
-            telemetry.request_refresh();
-        }
+        self.refresh_samples();
     }
 }

@@ -13,6 +13,21 @@
 //! Published baselines that assume an offline profile are constructed with it, and say so.
 #![forbid(unsafe_code)]
 
+pub mod baseline;
+mod machine;
+pub mod outcome;
+mod report;
+mod run;
 pub mod scheduler;
 pub mod trace;
+mod truth;
 pub mod workload;
+
+#[cfg(test)]
+mod tests;
+
+pub use machine::{History, MachineConfig};
+pub use outcome::Outcome;
+pub use report::Report;
+pub use run::{run, run_with_history};
+pub use truth::{Cells, Interference};

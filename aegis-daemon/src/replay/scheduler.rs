@@ -10,6 +10,18 @@ use crate::scheduler::Core;
 pub trait Scheduler {
     /// Takes an event and returns what shall be done.
     fn step(&mut self, at: Moment, event: &Event) -> Vec<Action>;
+
+    /// Its jobs carry the shim: they ask for memory, obey leases, and report ledgers and progress.
+    /// Without it they take what the GPU has, and only die when it has none.
+    fn instrumented(&self) -> bool {
+        true
+    }
+
+    /// Samples at one a second that it needs after a change on a GPU before it can decide. The
+    /// core's: its observation of 10 s and a full window of 10.
+    fn samples_after_change(&self) -> u32 {
+        20
+    }
 }
 
 impl Scheduler for Core {

@@ -47,3 +47,18 @@ pub struct Memory {
     /// When the peak itself is first reached, as a share of the work: an evaluation, a last batch.
     pub peak_at: f64,
 }
+
+impl Workload {
+    /// Highest bytes it holds on any one of its GPUs.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.peaks.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Highest bytes of a rank; of one beyond those measured, the last one's.
+    #[must_use]
+    pub fn peak_of(&self, rank: usize) -> u64 {
+        let peak = self.peaks.get(rank).or(self.peaks.last());
+        peak.copied().unwrap_or(0)
+    }
+}

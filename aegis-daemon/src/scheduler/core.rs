@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::gpu::GpuState;
 use super::job::{Job, Run};
+use super::progress::{Host, Pace};
 use super::queue::Queue;
 use super::quote::Ask;
 use super::reserve::Reservation;
+use super::usual::Usual;
 
 /// All the scheduler knows. The same events in the same order give the same actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +42,12 @@ pub struct Core {
     /// passed meanwhile may have ended before it did.
     #[serde(default)]
     pub(super) resuming: bool,
+    /// How busy the host is.
+    #[serde(default)]
+    pub(super) host: Host,
+    /// What jobs usually are like, for those nothing is known of.
+    #[serde(default)]
+    pub(super) usual: Usual,
 }
 
 impl Core {
@@ -59,6 +67,8 @@ impl Core {
             journal_error: None,
             wake: None,
             resuming: false,
+            host: Host::default(),
+            usual: Usual::default(),
         }
     }
 
@@ -93,8 +103,8 @@ impl Core {
                 job,
                 uid,
                 resources,
-                ..
-            } => self.submitted(at, *job, *uid, resources),
+                learned,
+            } => self.submitted(at, *job, *uid, resources, learned),
             Event::CancelRequested { job, by } => self.cancel_requested(at, *job, *by, out),
             Event::Started { job, attempt, gpus } => self.started(at, *job, *attempt, gpus),
             Event::StartFailed {
@@ -116,8 +126,34 @@ impl Core {
                 launches,
                 gpus,
             } => self.usage(at, *job, *process, *launches, gpus, out),
-            Event::Progress { .. } | Event::HostSampled { .. } => {}
-            Event::Sampled { sample } => self.sampled(at, sample),
+            Event::Progress {
+                job,
+                process,
+                fingerprint,
+                rate_uhz,
+                window_ms,
+            } => {
+                let pace = Pace {
+                    fingerprint: *fingerprint,
+                    rate_uhz: *rate_uhz,
+                    window_ms: *window_ms,
+                    at,
+                };
+                self.progressed(*job, *process, pace);
+            }
+            Event::HostSampled {
+                cpu_waits,
+                io_waits,
+            } => {
+                self.host = Host {
+                    cpu_waits: *cpu_waits,
+                    io_waits: *io_waits,
+                };
+            }
+            Event::Sampled { sample } => {
+                self.sampled(at, sample);
+                self.attribute(sample.gpu);
+            }
             Event::Grow { .. } => self.grow(at, event, out),
             Event::GrowAbandoned { request } => self.forget_ask(*request),
             Event::Woken => self.wake = None,

@@ -12,6 +12,8 @@ pub(super) struct Demand {
     pub(super) gpus: u32,
     /// Bytes promised before start; `None`: the first lease.
     pub(super) budget: Option<u64>,
+    /// Bytes it is known to need; a smaller GPU is still tried.
+    pub(super) expected: Option<u64>,
     /// Bytes it may never exceed.
     pub(super) cap: Option<u64>,
     /// Bytes for contexts on each GPU.
@@ -24,20 +26,27 @@ pub(super) struct Demand {
     pub(super) lasts_ms: Option<u64>,
     /// No reservation binds it: it holds the one there is or is ahead of its holder.
     pub(super) unreserved: bool,
+    /// How busy it keeps a GPU alone, thousandths of SM and DRAM time, and the bytes it holds; the
+    /// usual where unknown.
+    pub(super) load: (u16, u16, u64),
 }
 
 impl Demand {
-    /// A job's; `unreserved`: see the field.
-    pub(super) fn new(job: &Job, policy: &Policy, unreserved: bool) -> Self {
+    /// A job's; `unreserved` and `load`: see the fields.
+    pub(super) fn new(job: &Job, policy: &Policy, unreserved: bool, load: (u16, u16, u64)) -> Self {
         let declared = job.resources.gpu_mem;
         Self {
             gpus: job.resources.gpus.max(1),
             budget: declared.max(job.floor),
+            expected: declared.is_none().then(|| job.known_peak()).flatten(),
             // Recovery raises what was declared; at the end of the ladder nothing caps the job.
             cap: declared
                 .filter(|_| !job.next_exclusive)
                 .max(declared.and(job.floor).filter(|_| !job.next_exclusive)),
-            overhead: policy.context_reserve.max(job.overhead_seen),
+            overhead: policy
+                .context_reserve
+                .max(job.overhead_seen)
+                .max(job.learned.overhead.unwrap_or(0)),
             exclusive: job.resources.exclusive
                 || job.next_exclusive
                 || policy.placement == Placement::Exclusive,
@@ -47,6 +56,7 @@ impl Demand {
                 .time_limit_s
                 .map(|seconds| seconds.saturating_mul(1000)),
             unreserved,
+            load,
         }
     }
 
@@ -57,6 +67,15 @@ impl Demand {
 
     /// Bytes promised on a GPU of that size before start.
     pub(super) fn budget_on(&self, memory: u64, policy: &Policy) -> u64 {
-        self.budget.unwrap_or(policy.first_lease.min(memory / 8))
+        let first = policy.first_lease.min(memory / 8);
+        let Some(expected) = self.expected else {
+            return self.budget.unwrap_or(first);
+        };
+        let share = u128::from(expected) * u128::from(policy.peak_margin_permille) / 1000;
+        let margin = u64::try_from(share).unwrap_or(u64::MAX);
+        let wanted = expected.saturating_add(margin.max(policy.lease_chunk));
+        let guard = policy.guard_on(memory);
+        let most = memory.saturating_sub(guard).saturating_sub(self.overhead);
+        self.budget.unwrap_or(0).max(wanted.min(most))
     }
 }

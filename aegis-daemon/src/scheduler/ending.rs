@@ -31,6 +31,7 @@ impl Core {
         {
             last.exit = Some(exit);
         }
+        self.learn(at, id, exit, refusal.is_some(), out);
         let Some(job) = self.jobs.get(&id) else {
             return;
         };
@@ -166,11 +167,12 @@ impl Core {
         }
         job.stage = Stage::Pending;
         job.pending_since = at;
-        self.queue
-            .insert(job.resources.priority, job.uid, id, Some(job.turn));
+        let attempt = job.attempt().saturating_add(1);
+        let turn = job.turn;
+        self.enqueue(id, Some(turn));
         out.push(Action::Retry {
             job: id,
-            attempt: job.attempt().saturating_add(1),
+            attempt,
             why,
         });
     }
@@ -212,7 +214,7 @@ impl Core {
         out: &mut Vec<Action>,
     ) {
         if let Some(job) = self.jobs.get_mut(&id) {
-            self.queue.remove(job.resources.priority, job.uid, id);
+            self.queue.remove(job.ticket());
             job.stage = Stage::Done {
                 outcome: outcome.clone(),
             };

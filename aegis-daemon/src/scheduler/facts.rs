@@ -8,6 +8,7 @@ use super::budget::Room;
 use super::core::Core;
 use super::gate::{Verdict, figures, judge};
 use super::gpu::GpuState;
+use super::interference::Load;
 
 /// A GPU as the placement sees it.
 #[derive(Clone, Debug)]
@@ -38,6 +39,12 @@ pub(super) struct Facts {
     pub(super) blind: bool,
     /// What the gate says, where it applies.
     pub(super) gate: Option<Verdict>,
+    /// What the residents ask of the GPU, where the policy weighs it.
+    pub(super) loads: Vec<Load>,
+    /// Predicted slowdowns decide here, not the gate.
+    pub(super) weighed: bool,
+    /// A resident's load is not known yet.
+    pub(super) unmeasured: bool,
     /// Risk figure of SM activity.
     pub(super) sm_active: u16,
     /// Room after what waiting requests need; negative: overdrawn.
@@ -88,6 +95,9 @@ impl Core {
             full: None,
             blind: false,
             gate: None,
+            loads: Vec::new(),
+            weighed: false,
+            unmeasured: false,
             sm_active: 0,
             room: self.room(gpu) - self.awaited(index),
             settling: gpu.settling,
@@ -119,6 +129,14 @@ impl Core {
             );
             facts.gate = Some(verdict);
         }
+        if self.policy.weighs(gpu.info.tier) {
+            facts.weighed = true;
+            facts.loads = self.loads(&facts.residents, index);
+            facts.unmeasured = facts.residents.iter().any(|id| {
+                let job = self.jobs.get(id);
+                job.is_some_and(|job| job.profile().is_none())
+            });
+        }
         let figures = figures(&gpu.samples, since, &self.policy);
         facts.sm_active = figures.map_or(0, |figures| figures.sm_active);
         facts
@@ -126,8 +144,10 @@ impl Core {
 
     fn describe_residents(&self, facts: &mut Facts) {
         let mut dormant = Vec::new();
+        let gpu = self.gpus.get(&facts.gpu);
+        let weighs = gpu.is_some_and(|gpu| self.policy.weighs(gpu.info.tier));
         for &id in &facts.residents {
-            let Some((_, run)) = self.job_and_run(id) else {
+            let Some((job, run)) = self.job_and_run(id) else {
                 continue;
             };
             let Some(hold) = run.hold(facts.gpu) else {
@@ -139,13 +159,16 @@ impl Core {
             if run.uninstrumented() {
                 facts.uninstrumented = Some(id);
             }
+            let declared = hold.cap.is_some() || job.known_peak().is_some_and(|p| hold.budget >= p);
             let learned = run.observation.observed() && hold.budget >= hold.peak;
-            if hold.cap.is_none() && !learned {
+            if !declared && !learned {
                 facts.unprotected.push(id);
             }
             match run.observation.phase_at(facts.at, &self.policy) {
                 Phase::Steady => {}
                 Phase::Dormant => dormant.push(id),
+                // Its load and its peak are known: others may come at once.
+                _ if weighs && job.is_known() => {}
                 phase => facts.observing.push((id, phase)),
             }
         }

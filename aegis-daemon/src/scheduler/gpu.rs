@@ -125,8 +125,7 @@ impl GpuState {
 
     /// Bytes kept free.
     pub(super) fn guard(&self, policy: &Policy) -> u64 {
-        let share = u128::from(self.info.memory) * u128::from(policy.guard_permille) / 1000;
-        policy.guard_bytes.max(share.try_into().unwrap_or(u64::MAX))
+        policy.guard_on(self.info.memory)
     }
 
     /// What NVML last attributed to a job here.

@@ -197,6 +197,9 @@ impl Core {
             .is_some_and(|gpu| gpu.residents == [ask.job]);
         if let Some(job) = self.jobs.get_mut(&ask.job) {
             job.next_exclusive = true;
+            if let Some(run) = job.run.as_mut() {
+                run.greedy = true;
+            }
         }
         match self.quote(ask) {
             Ok(grant) if alone => {

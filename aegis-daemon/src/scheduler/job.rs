@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use aegis_common::action::StopHow;
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use aegis_common::job::{Outcome, Resources};
+use aegis_common::learned::{Learned, Profile, SoloRate};
 use aegis_common::policy::Policy;
 use aegis_common::reason::StopReason;
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::demand::Demand;
 use super::observe::Observation;
 use super::process::Process;
+use super::progress::Done;
+use super::queue::Ticket;
 use super::recent::RecentMin;
 use super::view::AttemptSummary;
 
@@ -42,6 +46,21 @@ pub(super) struct Job {
     pub(super) overhead_seen: u64,
     /// The owner's turn in the queue before this job was last started.
     pub(super) turn: u64,
+    /// What earlier runs of its command taught.
+    #[serde(default)]
+    pub(super) learned: Learned,
+    /// How busy it was seen to keep a GPU alone.
+    #[serde(default)]
+    pub(super) alone: Option<Profile>,
+    /// The same, worked out from what it added to a shared GPU.
+    #[serde(default)]
+    pub(super) shared: Option<Profile>,
+    /// How fast its launch sequences were seen to go alone, the latest last.
+    #[serde(default)]
+    pub(super) solo_rates: Vec<SoloRate>,
+    /// How long it is expected to run, by the queue's order; fixed while it is pending.
+    #[serde(default)]
+    pub(super) rank: u64,
 }
 
 /// Where a job is; the phase of a running one is in its [`Run`].
@@ -66,6 +85,12 @@ pub(super) struct Run {
     pub(super) observation: Observation,
     /// Refusals that ended processes never recovered from.
     pub(super) refusals: Vec<(GpuIndex, u64)>,
+    /// How much of its time was measured, and what was done in it.
+    #[serde(default)]
+    pub(super) done: Done,
+    /// It reserved all it saw at once: its peak says nothing.
+    #[serde(default)]
+    pub(super) greedy: bool,
 }
 
 /// What the attempt in progress holds on one GPU.
@@ -92,7 +117,13 @@ pub(super) struct Hold {
 
 impl Job {
     /// A job just submitted.
-    pub(super) fn new(id: JobId, uid: u32, resources: Resources, at: Moment) -> Self {
+    pub(super) fn new(
+        id: JobId,
+        uid: u32,
+        resources: Resources,
+        learned: Learned,
+        at: Moment,
+    ) -> Self {
         Self {
             id,
             uid,
@@ -111,6 +142,11 @@ impl Job {
             client_retries: false,
             overhead_seen: 0,
             turn: 0,
+            alone: None,
+            shared: None,
+            solo_rates: learned.solo_rates.clone(),
+            learned,
+            rank: 0,
         }
     }
 
@@ -120,14 +156,46 @@ impl Job {
         (self.first_started.unwrap_or(Moment(u64::MAX)), self.id)
     }
 
+    /// What its place in the queue depends on.
+    pub(super) const fn ticket(&self) -> Ticket {
+        Ticket {
+            id: self.id,
+            priority: self.resources.priority,
+            lane: if self.rank == 0 { self.uid } else { u32::MAX },
+            rank: self.rank,
+        }
+    }
+
     /// May be stopped and started again to make room.
     pub(super) const fn evictable(&self, policy: &Policy) -> bool {
-        self.resources.requeue && self.evictions < policy.max_evictions
+        (self.resources.requeue || self.resources.on_suspend.is_some())
+            && self.evictions < policy.max_evictions
+    }
+
+    /// By what means it leaves its GPUs: it is only asked to save its state when it will go on.
+    pub(super) const fn leaves_by(&self, why: &StopReason) -> StopHow {
+        match (why, self.resources.on_suspend) {
+            (StopReason::Evicted { .. } | StopReason::Rescue { .. }, Some(on_suspend)) => {
+                StopHow::Suspend { on_suspend }
+            }
+            _ => StopHow::Terminate,
+        }
     }
 
     /// The number of the attempt in progress or last over; 0 before the first.
     pub(super) fn attempt(&self) -> u32 {
         self.attempts.last().map_or(0, |attempt| attempt.number)
+    }
+
+    /// The peak that runs of the same or a similar command reached.
+    pub(super) const fn known_peak(&self) -> Option<u64> {
+        self.learned.peak
+    }
+
+    /// Runs of this very command told what it needs and how busy it keeps a GPU: watching it
+    /// tells nothing new.
+    pub(super) const fn is_known(&self) -> bool {
+        self.learned.exact && self.learned.peak.is_some() && self.learned.profile.is_some()
     }
 
     /// An attempt is in progress and was not told to end.
@@ -150,6 +218,8 @@ impl Run {
             gone: BTreeSet::new(),
             observation: Observation::new(at),
             refusals: Vec::new(),
+            done: Done::default(),
+            greedy: false,
         }
     }
 

@@ -1,8 +1,9 @@
 //! Jobs come, start, and are told to stop.
 
-use aegis_common::action::{Action, StopHow};
+use aegis_common::action::Action;
 use aegis_common::id::{GpuIndex, JobId, Moment};
 use aegis_common::job::{Outcome, Resources};
+use aegis_common::learned::Learned;
 use aegis_common::reason::StopReason;
 
 use super::core::Core;
@@ -12,13 +13,20 @@ use super::view::AttemptSummary;
 
 impl Core {
     /// A job was accepted.
-    pub(super) fn submitted(&mut self, at: Moment, id: JobId, uid: u32, resources: &Resources) {
+    pub(super) fn submitted(
+        &mut self,
+        at: Moment,
+        id: JobId,
+        uid: u32,
+        resources: &Resources,
+        learned: &Learned,
+    ) {
         if self.jobs.contains_key(&id) {
             return;
         }
-        self.queue.insert(resources.priority, uid, id, None);
-        self.jobs
-            .insert(id, Job::new(id, uid, resources.clone(), at));
+        let job = Job::new(id, uid, resources.clone(), learned.clone(), at);
+        self.jobs.insert(id, job);
+        self.enqueue(id, None);
     }
 
     /// The job shall end.
@@ -57,8 +65,8 @@ impl Core {
         out.push(Action::Stop {
             job: id,
             attempt,
+            how: job.leaves_by(&why),
             why,
-            how: StopHow::Terminate,
         });
     }
 
@@ -99,7 +107,7 @@ impl Core {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        let demand = Demand::new(job, policy, false);
+        let demand = Demand::new(job, policy, false, (0, 0, 0));
         let holds: Vec<Hold> = gpus
             .iter()
             .map(|&gpu| {
@@ -107,7 +115,7 @@ impl Core {
                 Hold::new(gpu, demand.budget_on(memory, policy), &demand)
             })
             .collect();
-        job.turn = self.queue.serve(job.resources.priority, job.uid, id);
+        job.turn = self.queue.serve(job.ticket());
         job.run = Some(Run::new(holds, at));
         job.stage = stage;
         job.attempts

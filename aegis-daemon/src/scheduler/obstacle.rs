@@ -11,6 +11,7 @@ use super::budget::Room;
 use super::demand::Demand;
 use super::facts::Facts;
 use super::gate::Verdict;
+use super::interference::{Load, change};
 
 /// Whether nothing keeps a job off a GPU.
 pub(super) fn fits(demand: &Demand, facts: &Facts, policy: &Policy) -> bool {
@@ -58,7 +59,7 @@ pub(super) fn obstacles(
     if facts.blind {
         found(Blocker::NoTelemetry { gpu })?;
     }
-    telemetry(demand, facts, found)?;
+    telemetry(demand, facts, policy, found)?;
     let need = demand
         .budget_on(facts.memory, policy)
         .saturating_add(demand.overhead);
@@ -95,9 +96,50 @@ fn reserved(
     found(Blocker::Reserved { gpu, job })
 }
 
+/// What a job would change on an occupied GPU, thousandths of the GPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Worth {
+    /// The gain is worth the harm, and nobody would be slowed too much.
+    pub(super) it: bool,
+    /// Work gained.
+    pub(super) gain: i32,
+    /// Work that would have to be gained for the slowdown added.
+    pub(super) needed: i32,
+    /// The largest slowdown, thousandths.
+    pub(super) worst: u32,
+}
+
+/// Whether a job is worth the slowdown it would bring; `None` where that is not weighed.
+pub(super) fn worth(demand: &Demand, facts: &Facts, policy: &Policy) -> Option<Worth> {
+    let weight = policy.mode.weight()?;
+    if !facts.weighed || facts.loads.is_empty() {
+        return None;
+    }
+    let (sm, dram, peak) = demand.load;
+    let change = change(&facts.loads, Load::new(sm, dram, peak));
+    let gain = thousandths(change.gain);
+    let needed = thousandths(change.harm * f64::from(weight) / 1000.0);
+    let worst = u32::try_from(thousandths(change.worst)).unwrap_or(0);
+    Some(Worth {
+        it: gain >= needed && worst <= policy.mode.worst(),
+        gain,
+        needed,
+        worst,
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the cast saturates, and shares and slowdowns are small"
+)]
+fn thousandths(value: f64) -> i32 {
+    (value * 1000.0) as i32
+}
+
 fn telemetry(
     demand: &Demand,
     facts: &Facts,
+    policy: &Policy,
     found: &mut impl FnMut(Blocker) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let gpu = facts.gpu;
@@ -113,7 +155,19 @@ fn telemetry(
         let phase = Phase::Dormant;
         found(Blocker::Observing { gpu, job, phase })?;
     }
+    if let Some(worth) = worth(demand, facts, policy)
+        && !worth.it
+    {
+        found(Blocker::Interference {
+            gpu,
+            worst: worth.worst,
+            gain: worth.gain,
+            needed: worth.needed,
+        })?;
+    }
     match facts.gate {
+        Some(Verdict::Busy(..)) if facts.weighed && !facts.foreign => ControlFlow::Continue(()),
+        Some(Verdict::Filling) if facts.weighed && !facts.unmeasured => ControlFlow::Continue(()),
         Some(Verdict::Busy(figures, limit)) => found(Blocker::Pressure {
             gpu,
             sm_active: figures.sm_active,

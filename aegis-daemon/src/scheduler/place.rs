@@ -12,7 +12,7 @@ use super::core::Core;
 use super::demand::Demand;
 use super::facts::Facts;
 use super::job::Stage;
-use super::obstacle::fits;
+use super::obstacle::{fits, worth};
 
 /// Sorts the GPUs that fit: smaller is taken first.
 type Preference = (bool, bool, i128, Reverse<bool>, GpuIndex);
@@ -82,7 +82,8 @@ impl Core {
     /// A pending job's demand.
     pub(super) fn demand(&self, id: JobId) -> Option<Demand> {
         let job = self.jobs.get(&id)?;
-        Some(Demand::new(job, &self.policy, self.is_unreserved(id)))
+        let load = self.load_figures(job, 0);
+        Some(Demand::new(job, &self.policy, self.is_unreserved(id), load))
     }
 
     /// The GPUs a job takes, in rank order; `None` if too few fit.
@@ -90,7 +91,9 @@ impl Core {
         let fitting = facts
             .iter()
             .filter(|facts| fits(demand, facts, &self.policy));
-        let mut fitting: Vec<Preference> = fitting.map(|facts| self.preference(facts)).collect();
+        let mut fitting: Vec<Preference> = fitting
+            .map(|facts| self.preference(demand, facts))
+            .collect();
         let need = usize::try_from(demand.gpus).unwrap_or(usize::MAX);
         if fitting.len() < need {
             return None;
@@ -102,7 +105,16 @@ impl Core {
     }
 
     /// Idle GPUs first, those without foreign processes before others; then the policy's order.
-    fn preference(&self, facts: &Facts) -> Preference {
+    fn preference(&self, demand: &Demand, facts: &Facts) -> Preference {
+        if let Some(worth) = worth(demand, facts, &self.policy) {
+            return (
+                !facts.residents.is_empty(),
+                facts.foreign,
+                -i128::from(worth.gain - worth.needed),
+                Reverse(false),
+                facts.gpu,
+            );
+        }
         let by_policy = match self.policy.placement {
             Placement::MostAvailableMemory | Placement::Exclusive => -facts.room,
             Placement::LeastUtilised => i128::from(facts.sm_active),
@@ -161,6 +173,8 @@ fn open(facts: &Facts, policy: &Policy) -> bool {
         evictable: true,
         lasts_ms: Some(0),
         unreserved: true,
+        expected: None,
+        load: (0, 0, 0),
     };
     fits(&easiest, facts, policy)
 }

@@ -3,6 +3,7 @@
 use aegis_common::id::{GpuIndex, ProcessKey};
 use serde::{Deserialize, Serialize};
 
+use super::progress::Pace;
 use super::recent::RecentMin;
 
 /// A process, as far as events told of it.
@@ -16,6 +17,9 @@ pub(super) struct Process {
     pub(super) launched: bool,
     /// Launches at its last usage report.
     pub(super) launches: u64,
+    /// How fast it went when last measured.
+    #[serde(default)]
+    pub(super) pace: Option<Pace>,
     /// One per GPU of the attempt.
     pub(super) lines: Vec<Line>,
 }
@@ -56,6 +60,7 @@ impl Process {
             instrumented,
             launched: false,
             launches: 0,
+            pace: None,
             lines: gpus.iter().map(line).collect(),
         }
     }

@@ -52,7 +52,7 @@ impl Core {
         };
         let key = |id: JobId| {
             let job = self.jobs.get(&id)?;
-            self.queue.key(job.resources.priority, job.uid, id)
+            self.queue.key(job.ticket())
         };
         match (key(id), key(reservation.holder)) {
             (Some(this), Some(holder)) => this <= holder,

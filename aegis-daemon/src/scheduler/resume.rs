@@ -1,6 +1,6 @@
 //! After a restart: what was decided and may not have happened is done again.
 
-use aegis_common::action::{Action, StopHow};
+use aegis_common::action::Action;
 use aegis_common::id::JobId;
 
 use super::core::Core;
@@ -40,6 +40,7 @@ impl Core {
         for hold in &mut run.holds {
             hold.departed = 0;
         }
+        let virtual_total = run.virtual_total();
         match &job.stage {
             Stage::Starting => {
                 let last = job.attempts.last();
@@ -47,14 +48,14 @@ impl Core {
                     job: id,
                     attempt,
                     gpus: last.map(|last| last.gpus.clone()).unwrap_or_default(),
-                    virtual_total: run.virtual_total(),
+                    virtual_total,
                 });
             }
             Stage::Stopping { why } => out.push(Action::Stop {
                 job: id,
                 attempt,
                 why: why.clone(),
-                how: StopHow::Terminate,
+                how: job.leaves_by(why),
             }),
             Stage::Pending | Stage::Running | Stage::Done { .. } => {}
         }

@@ -1,7 +1,7 @@
 //! What others may know of the core's state.
 
 use aegis_common::id::{GpuIndex, JobId, Moment};
-use aegis_common::job::{Exit, Holding, JobState, Resources};
+use aegis_common::job::{Exit, Holding, JobState, Resources, Slowdown};
 use aegis_common::reason::{RetryReason, StopReason};
 use aegis_common::wire::GpuView;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,8 @@ pub struct JobSummary {
     pub next_exclusive: bool,
     /// Times it was stopped for others.
     pub evictions: u32,
+    /// How much slower it runs than alone.
+    pub slowdown: Slowdown,
     /// Place in the queue from 1 while pending.
     pub position: Option<u32>,
 }
@@ -84,7 +86,7 @@ impl Core {
     pub fn job(&self, job: JobId) -> Option<JobSummary> {
         let job = self.jobs.get(&job)?;
         let holdings = job.run.as_ref().map(|run| self.holdings(run));
-        let ahead = self.queue.ahead(job.resources.priority, job.uid, job.id);
+        let ahead = self.queue.ahead(job.ticket());
         Some(JobSummary {
             id: job.id,
             uid: job.uid,
@@ -98,6 +100,7 @@ impl Core {
             floor: job.floor,
             next_exclusive: job.next_exclusive,
             evictions: job.evictions,
+            slowdown: self.slowdown(job, self.now),
             position: ahead.map(|ahead| u32::try_from(ahead + 1).unwrap_or(u32::MAX)),
         })
     }

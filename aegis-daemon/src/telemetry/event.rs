@@ -54,8 +54,8 @@ impl From<&GpuFound> for Gpu {
 }
 
 /// One GPU's figures, before its processes are matched with jobs. Sent with every new measurement
-/// of activity (`sample_interval`), and in between when the memory in use or the process list
-/// changed; then the last measurement of activity is repeated while it is fresh.
+/// of activity (`sample_interval`), and in between when asked for, or when the memory in use or the
+/// process list changed; then the last measurement of activity is repeated while it is fresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawSample {
     /// The GPU.

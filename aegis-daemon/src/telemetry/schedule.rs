@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 /// Between readings while no job runs or waits.
 const IDLE: Duration = Duration::from_secs(10);
-/// A refresh asked for is not served sooner after the last reading than this.
+/// Refreshes asked for are served this far apart in the long run.
 const REFRESH_MIN: Duration = Duration::from_millis(100);
 /// The same for process lists, by far the slowest call.
 const REFRESH_PROCESSES_MIN: Duration = Duration::from_millis(250);
+/// Refreshes served at once after a quiet time: a submission, and a job's end with the ends of
+/// its processes.
+const REFRESH_BURST: u32 = 3;
 
 /// How often to read what while jobs run or wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub(super) struct Due {
     pub(super) memory: bool,
     pub(super) activity: bool,
     pub(super) processes: bool,
+    /// Somebody waits for the news, even if nothing changed.
+    pub(super) asked: bool,
 }
 
 impl Due {
@@ -34,16 +39,23 @@ impl Due {
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     interval: Duration,
+    /// Between refreshes in the long run.
+    refresh_min: Duration,
     last: Option<Instant>,
     next: Instant,
+    /// When all readings so far would have been done had they been `refresh_min` apart (a leaky
+    /// bucket).
+    settled: Instant,
 }
 
 impl Timer {
-    fn new(interval: Duration, now: Instant) -> Self {
+    fn new(interval: Duration, refresh_min: Duration, now: Instant) -> Self {
         Self {
             interval,
+            refresh_min,
             last: None,
             next: now,
+            settled: now,
         }
     }
 
@@ -53,6 +65,7 @@ impl Timer {
         }
         self.last = Some(now);
         self.next = now + self.pause(active);
+        self.settled = self.settled.max(now) + self.refresh_min;
         true
     }
 
@@ -64,10 +77,17 @@ impl Timer {
         }
     }
 
-    /// As soon as possible, but not within `min` of the last reading.
-    fn hasten(&mut self, now: Instant, min: Duration) {
-        let soonest = self.last.map_or(now, |last| now.max(last + min));
+    /// As soon as it would have been at `interval`.
+    fn wake(&mut self, now: Instant) {
+        let soonest = self.last.map_or(now, |last| now.max(last + self.interval));
         self.next = self.next.min(soonest);
+    }
+
+    /// At once, unless there were many refreshes lately.
+    fn refresh(&mut self, now: Instant) {
+        let ahead = self.settled.saturating_duration_since(now);
+        let wait = ahead.saturating_sub(self.refresh_min * REFRESH_BURST);
+        self.next = self.next.min(now + wait);
     }
 }
 
@@ -75,6 +95,7 @@ impl Timer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
     active: bool,
+    asked: bool,
     memory: Timer,
     activity: Timer,
     processes: Timer,
@@ -85,18 +106,22 @@ impl Schedule {
     pub(super) fn new(intervals: Intervals, active: bool, now: Instant) -> Self {
         Self {
             active,
-            memory: Timer::new(intervals.memory, now),
-            activity: Timer::new(intervals.activity, now),
-            processes: Timer::new(intervals.processes, now),
+            asked: false,
+            memory: Timer::new(intervals.memory, REFRESH_MIN, now),
+            // Never refreshed: counters need their span.
+            activity: Timer::new(intervals.activity, intervals.activity, now),
+            processes: Timer::new(intervals.processes, REFRESH_PROCESSES_MIN, now),
         }
     }
 
     /// What is due now; it is taken to be read.
     pub(super) fn take_due(&mut self, now: Instant) -> Due {
+        let memory = self.memory.take(now, self.active);
         Due {
-            memory: self.memory.take(now, self.active),
+            memory,
             activity: self.activity.take(now, self.active),
             processes: self.processes.take(now, self.active),
+            asked: memory && std::mem::take(&mut self.asked),
         }
     }
 
@@ -108,8 +133,9 @@ impl Schedule {
 
     /// Memory and process lists are wanted now.
     pub(super) fn refresh(&mut self, now: Instant) {
-        self.memory.hasten(now, REFRESH_MIN);
-        self.processes.hasten(now, REFRESH_PROCESSES_MIN);
+        self.asked = true;
+        self.memory.refresh(now);
+        self.processes.refresh(now);
     }
 
     /// Activity is wanted `pause` from now.
@@ -121,7 +147,7 @@ impl Schedule {
     pub(super) fn set_active(&mut self, active: bool, now: Instant) {
         if active && !self.active {
             for timer in [&mut self.memory, &mut self.activity, &mut self.processes] {
-                timer.hasten(now, timer.interval);
+                timer.wake(now);
             }
         }
         self.active = active;
@@ -193,12 +219,20 @@ mod tests {
         let mut schedule = Schedule::new(INTERVALS, true, now);
         schedule.take_due(now);
         let at = now + millis(10);
-        schedule.refresh(at);
+        for _ in 0..REFRESH_BURST {
+            schedule.refresh(at);
+            schedule.refresh(at);
+            let due = schedule.take_due(at);
+            assert!(due.memory && due.processes && due.asked && !due.activity);
+        }
+        // From now on 100 and 250 ms apart: the first reading of all was 10 ms ago.
         schedule.refresh(at);
         assert_eq!(schedule.take_due(at), Due::default());
         assert_eq!(schedule.pause(at), millis(90));
-        assert!(schedule.take_due(now + millis(100)).memory);
-        assert!(schedule.take_due(now + millis(250)).processes);
+        let due = schedule.take_due(now + millis(100));
+        assert!(due.memory && due.asked && !due.processes);
+        let due = schedule.take_due(now + millis(250));
+        assert!(due.processes && !due.asked);
         // Long after the last reading a refresh is served at once.
         let mut idle = Schedule::new(INTERVALS, false, now);
         idle.take_due(now);

@@ -170,7 +170,7 @@ impl Session<'_, '_> {
                 continue;
             }
             let sample = gpu.sample(fresh);
-            if due.activity || gpu.told.as_ref() != Some(&sample) {
+            if due.activity || due.asked || gpu.told.as_ref() != Some(&sample) {
                 gpu.told = Some(sample.clone());
                 // As `tell`, which would borrow all of `self`.
                 let _ = self.events.send(TelemetryEvent::Sample(sample));

@@ -94,8 +94,9 @@ impl Telemetry {
         Ok(Self { commands })
     }
 
-    /// Asks for memory and process lists as soon as the driver can bear it (100 and 250 ms after
-    /// the last reading): when a process died or an allocation waits for room.
+    /// Asks for memory and process lists at once, as far as the driver can bear it (three times in
+    /// a row, then 100 and 250 ms apart), and for a sample of every GPU even if nothing changed:
+    /// when a job or process ended, an allocation waits for room, or samples are old.
     pub fn request_refresh(&self) {
         self.command(Command::Refresh);
     }

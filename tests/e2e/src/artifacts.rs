@@ -43,7 +43,11 @@ impl Artifacts {
         let found = Self {
             aegis: bin.join("aegis"),
             aegisd: bin.join("aegisd"),
-            shim: root.join("aegis-shim/target/debug/libaegis_shim.so"),
+            // Of the same profile.
+            shim: root
+                .join("aegis-shim/target")
+                .join(bin.file_name().unwrap_or_default())
+                .join("libaegis_shim.so"),
             workload: bin.join("workload"),
             cuda: bin.join("libsimgpu_cuda.so"),
             nvml: bin.join("libsimgpu_nvml.so"),

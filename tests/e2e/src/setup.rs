@@ -35,13 +35,8 @@ impl Setup {
     #[must_use]
     pub fn gpus(count: usize, memory: u64) -> Self {
         let setup = Self {
-            machine: MachineConfig::uniform(count, memory),
-            keys: BTreeMap::new(),
-            raw_config: None,
-            daemon_env: Vec::new(),
-            shim: true,
-            rootless: true,
             show_log: true,
+            ..Self::plain(count, memory)
         };
         [
             ("scheduler.observe_min", "\"300ms\""),
@@ -58,6 +53,20 @@ impl Setup {
         ]
         .into_iter()
         .fold(setup, |setup, (key, value)| setup.key(key, value))
+    }
+
+    /// `count` GPUs of `memory` bytes and the default configuration.
+    #[must_use]
+    pub fn plain(count: usize, memory: u64) -> Self {
+        Self {
+            machine: MachineConfig::uniform(count, memory),
+            keys: BTreeMap::new(),
+            raw_config: None,
+            daemon_env: Vec::new(),
+            shim: true,
+            rootless: true,
+            show_log: false,
+        }
     }
 
     /// Sets a configuration key, `table.key`, to a TOML value.

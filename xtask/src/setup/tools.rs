@@ -13,7 +13,13 @@ pub(crate) fn steps() -> Vec<Step> {
     vec![
         Step {
             name: "rustc",
-            required_by: &[Verb::Test, Verb::Lint, Verb::Demo, Verb::Install],
+            required_by: &[
+                Verb::Test,
+                Verb::Lint,
+                Verb::Demo,
+                Verb::Bench,
+                Verb::Install,
+            ],
             used_by: &[],
             check: rustc,
             install: || bail!("a toolchain is not installed by this command"),
@@ -21,7 +27,13 @@ pub(crate) fn steps() -> Vec<Step> {
         },
         Step {
             name: "C compiler",
-            required_by: &[Verb::Test, Verb::Lint, Verb::Demo, Verb::Install],
+            required_by: &[
+                Verb::Test,
+                Verb::Lint,
+                Verb::Demo,
+                Verb::Bench,
+                Verb::Install,
+            ],
             used_by: &[],
             check: || version_line("cc", "--version"),
             install: || apt("gcc"),

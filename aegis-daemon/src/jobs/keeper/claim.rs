@@ -54,7 +54,9 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ClaimError {
     move |error| ClaimError::Io(path, error)
 }
 
-/// Makes the directories and the start record, durably. Returns the output directory.
+/// Makes the directories and the start record. Returns the output directory.
+///
+/// Nothing waits for the disk here: see [`super::super::boot`].
 pub(super) fn claim(
     order: &Order,
     layout: &Layout,
@@ -109,7 +111,7 @@ fn reserve(path: &Path) -> Result<(), ClaimError> {
     let file = create(path).map_err(at(path))?;
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, END_RECORD_BYTES) {
         // Not every file system can: then the writer has to wait for room.
-        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => file.sync_all().map_err(at(path)),
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
         Err(error) => Err(at(path)(error.into())),
     }
 }
@@ -134,13 +136,11 @@ fn write_draft(
     };
     let bytes = serde_json::to_vec(&record).map_err(|error| at(draft)(error.into()))?;
     let mut file = create(draft).map_err(at(draft))?;
-    file.write_all(&bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(at(draft))
+    file.write_all(&bytes).map_err(at(draft))
 }
 
-/// The decision. `link` gives the record its name with its contents already on disk, and fails if
-/// the name is taken. The fence orders it before or after a new daemon's look at the records.
+/// The decision. `link` gives the record its name with its contents complete, and fails if the
+/// name is taken. The fence orders it before or after a new daemon's look at the records.
 fn link(order: &Order, layout: &Layout, draft: &Path, control: &OwnedFd) -> Result<(), ClaimError> {
     let path = layout.start_record(order.job, order.attempt);
     let fence = layout.fence();
@@ -151,22 +151,10 @@ fn link(order: &Order, layout: &Layout, draft: &Path, control: &OwnedFd) -> Resu
         return Err(ClaimError::Orphaned);
     }
     match std::fs::hard_link(draft, &path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(ClaimError::Beaten);
-        }
-        Err(error) => return Err(at(&path)(error)),
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(ClaimError::Beaten),
+        Err(error) => Err(at(&path)(error)),
     }
-    drop(lock);
-    for directory in [layout.job(order.job), layout.jobs.clone()] {
-        let synced = File::open(&directory).and_then(|opened| opened.sync_all());
-        if let Err(error) = synced {
-            // Nothing ran and nothing will.
-            let _ = std::fs::remove_file(&path);
-            return Err(at(&directory)(error));
-        }
-    }
-    Ok(())
 }
 
 /// The daemon that gave the order is still the parent and holds its end of the control socket.

@@ -37,29 +37,36 @@ impl Keeper {
         }
     }
 
-    /// Writes the end record if it is due. A full disk is tried again as long as it takes; until
-    /// then `status` has the answer.
-    pub(super) fn try_to_record(&mut self) -> bool {
-        let Some((record, due, delay)) = &self.end else {
-            return false;
-        };
+    /// Makes the end record if it is due; `None` while there is none. A full disk is tried again as
+    /// long as it takes; until then `status` has the answer.
+    pub(super) fn try_to_record(&mut self) -> Option<Recorded> {
+        let (record, due, delay) = self.end.as_ref()?;
         if Instant::now() < *due {
-            return false;
+            return None;
         }
         match self.write_record(record) {
-            Ok(()) => return true,
+            Ok(file) => return Some(Recorded(Some(file))),
             // Somebody removed the job's directory: there is no place left to look for a record.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Recorded(None)),
             Err(_) => {}
         }
         let next = (Instant::now() + *delay, (*delay * 2).min(SLOWEST_RETRY));
         if let Some((_, due, delay)) = &mut self.end {
             (*due, *delay) = next;
         }
-        false
+        None
     }
 
-    fn write_record(&self, record: &EndRecord) -> io::Result<()> {
+    /// Waits until the record is on disk. What the disk refuses now cannot be helped: the blocks
+    /// were reserved, so it is not for lack of room.
+    pub(super) fn sync(&self, record: Recorded) {
+        if let Some(file) = record.0 {
+            let _ = file.sync_all();
+            let _ = File::open(self.layout.job(self.order.job)).and_then(|job| job.sync_all());
+        }
+    }
+
+    fn write_record(&self, record: &EndRecord) -> io::Result<File> {
         let (job, attempt) = (self.order.job, self.order.attempt);
         let reserved = self.layout.reserved_end(job, attempt, number(getpid()));
         let bytes = serde_json::to_vec(record)?;
@@ -72,8 +79,11 @@ impl Keeper {
             .open(&reserved)?;
         file.write_all(&bytes)?;
         file.set_len(u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
-        file.sync_all()?;
         std::fs::rename(&reserved, self.layout.end_record(job, attempt))?;
-        File::open(self.layout.job(job))?.sync_all()
+        Ok(file)
     }
 }
+
+/// An end record that has its name, unless it has lost its place.
+#[derive(Debug)]
+pub(super) struct Recorded(Option<File>);

@@ -54,14 +54,20 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Serves until the end record is on disk. Returns the exit status.
     pub(super) fn serve(mut self) -> i32 {
-        loop {
+        let record = loop {
             self.advance();
-            if self.try_to_record() {
-                break;
+            if let Some(record) = self.try_to_record() {
+                break record;
             }
             self.wait();
-        }
+        };
         let _ = rustix::fs::unlinkat(&self.sockets, &self.socket, AtFlags::empty());
+        // A daemon that hears it puts it into its journal: only without one does the end depend
+        // on the record's way to the disk.
+        for client in &self.clients {
+            let _ = control::send(client, &Report::Ended, None);
+        }
+        self.sync(record);
         super::DONE
     }
 

@@ -3,7 +3,7 @@
 use aegis_common::event::{Event, ForeignProcess};
 use aegis_common::id::{JobId, ProcessKey};
 use aegis_common::job::{Exit, Resources};
-use aegis_common::policy::{Policy, Tier};
+use aegis_common::policy::{Mode, Policy, Tier};
 use aegis_common::reason::BLOCKER_CODES;
 
 use super::world::{GIB, World, declared, gpu, resources};
@@ -56,6 +56,20 @@ fn pressure() -> Case {
     case(world, job, |world| {
         world.busy.insert(gpu(0), Some((100, 100, 100)));
         world.watch(20);
+    })
+}
+
+fn interference() -> Case {
+    let policy = Policy {
+        mode: Mode::Balanced,
+        ..Policy::default()
+    };
+    let mut world = World::with(1, policy, Tier::Gpm);
+    world.busy.insert(gpu(0), Some((950, 300, 500)));
+    let (resident, _) = world.steady(declared(25), 20 * GIB);
+    let job = world.submit(resources());
+    case(world, job, move |world| {
+        world.end(resident, Exit::Code(0));
     })
 }
 
@@ -236,6 +250,7 @@ fn case_of(code: &str) -> Case {
         "not_enough_gpus" => not_enough_gpus(),
         "gpu_memory" => gpu_memory(),
         "pressure" => pressure(),
+        "interference" => interference(),
         "observing" => observing(),
         "telemetry_stale" => telemetry_stale(),
         "no_telemetry" => no_telemetry(),

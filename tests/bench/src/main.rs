@@ -1,0 +1,53 @@
+//! `aegis-bench`: what the daemon costs, measured. Run it through `cargo xtask bench`, which builds
+//! what it needs.
+//!
+//! ```text
+//!   pass      the scheduler core alone, in this process: 64 GPUs, 10,000 pending jobs
+//!   latency   submission to first instruction, end to next start, against a bare fork and exec
+//!   scale     submitting, listing and memory with 10,000 pending jobs
+//!   idle      wake-ups per second of a daemon with nothing to do
+//! ```
+//!
+//! Everything but `pass` runs the real daemon and command line on the simulated driver. Figures are
+//! medians; a table goes to standard error, one JSON document to standard output.
+
+mod client;
+mod fleet;
+mod host;
+mod idle;
+mod latency;
+mod pass;
+mod report;
+mod scale;
+mod scheduler;
+mod stats;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "aegis-bench", about = "Measures AEGIS on the simulated driver")]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The scheduling loop, from a client's request to a job's first instruction
+    Scheduler(scheduler::Options),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().what {
+        What::Scheduler(options) => scheduler::run(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("aegis-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
