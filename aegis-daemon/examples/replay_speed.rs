@@ -68,6 +68,9 @@ fn main() {
         }
         let each = begin.elapsed().as_secs_f64() / rounds as f64;
         let rate = trace.jobs.len() as f64 / each;
-        println!("{gpus} GPUs: {:.1} ms a trace, {rate:.0} jobs a second", each * 1e3);
+        println!(
+            "{gpus} GPUs: {:.1} ms a trace, {rate:.0} jobs a second",
+            each * 1e3
+        );
     }
 }

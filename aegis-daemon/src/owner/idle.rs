@@ -130,7 +130,7 @@ impl Owner {
 mod tests {
     use super::*;
     use crate::scheduler::AttemptSummary;
-    use aegis_common::job::{Holding, Resources};
+    use aegis_common::job::{Holding, Resources, Slowdown, SlowdownUnknown};
 
     const JOB: JobId = JobId(7);
     const AFTER: u64 = 600_000;
@@ -175,6 +175,9 @@ mod tests {
             next_exclusive: false,
             evictions: 0,
             position: None,
+            slowdown: Slowdown::Unknown {
+                why: SlowdownUnknown::NoPeriod,
+            },
         }
     }
 

@@ -19,6 +19,7 @@ mod processes;
 mod recover;
 #[cfg(test)]
 mod recover_tests;
+mod resumed;
 mod run;
 mod sample;
 mod shim;

@@ -143,9 +143,7 @@ impl Machine<'_> {
         let Some(state) = self.jobs.get_mut(job) else {
             return;
         };
-        let current = |attempt: &mut Attempt| {
-            attempt.number == number && attempt.leaving.is_some()
-        };
+        let current = |attempt: &mut Attempt| attempt.number == number && attempt.leaving.is_some();
         let Some(attempt) = state.attempt.take_if(current) else {
             return;
         };
@@ -161,7 +159,11 @@ impl Machine<'_> {
         state.saved_s = state.saved_s.max(leaving.saved_s);
         state.attempts.push(AttemptOutcome {
             number,
-            gpus: attempt.gpus.iter().map(|share| index_of(share.gpu)).collect(),
+            gpus: attempt
+                .gpus
+                .iter()
+                .map(|share| index_of(share.gpu))
+                .collect(),
             started_ms: attempt.started,
             ended_ms: now,
             end: leaving.end,
@@ -181,7 +183,8 @@ impl Machine<'_> {
         let id = id_of(job);
         if attempt.attached {
             let process = attempt.process(job);
-            self.outbox.push_back(Event::ProcessGone { job: id, process });
+            self.outbox
+                .push_back(Event::ProcessGone { job: id, process });
         }
         self.outbox.push_back(Event::Ended {
             job: id,

@@ -37,7 +37,10 @@ impl Machine<'_> {
 
     /// An attempt lost its place to whoever is on its GPUs.
     fn among_others(&self, job: usize) -> Hurt {
-        let gpus = self.attempt(job).into_iter().flat_map(|attempt| &attempt.gpus);
+        let gpus = self
+            .attempt(job)
+            .into_iter()
+            .flat_map(|attempt| &attempt.gpus);
         let residents = gpus.filter_map(|share| self.gpus.get(share.gpu));
         let others = residents.flat_map(|gpu| &gpu.residents);
         let others = others.filter(|&&other| other != job);
@@ -54,7 +57,9 @@ impl Machine<'_> {
     /// An attempt did not get memory on one of its GPUs: nobody's fault if it would not have got
     /// it alone; the younger ones' if it would have without them; else the older ones'.
     pub(super) fn crowded_out(&self, job: usize, index: usize, bytes: u64) -> Hurt {
-        let share = self.attempt(job).and_then(|attempt| attempt.gpus.get(index));
+        let share = self
+            .attempt(job)
+            .and_then(|attempt| attempt.gpus.get(index));
         let Some(share) = share else { return Hurt::No };
         let Some(gpu) = self.gpus.get(share.gpu) else {
             return Hurt::No;
@@ -66,7 +71,10 @@ impl Machine<'_> {
             there.map(|share| share.held + share.context).sum::<u64>()
         };
         let others = || gpu.residents.iter().copied().filter(|&other| other != job);
-        let own = share.held.saturating_add(share.context).saturating_add(bytes);
+        let own = share
+            .held
+            .saturating_add(share.context)
+            .saturating_add(bytes);
         if others().next().is_none() || own > self.usable() {
             return Hurt::No;
         }

@@ -80,15 +80,24 @@ mod tests {
         let program = workload("a", 0.5, 8);
         for resumed in [0.0, 10.0, 80.0, 99.99, 100.0] {
             let (steps, launch) = plan(&program, 100.0, resumed, 500);
-            assert!(steps.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{steps:?}");
+            assert!(
+                steps.windows(2).all(|pair| pair[0].0 <= pair[1].0),
+                "{steps:?}"
+            );
             let last = steps.last().copied();
-            assert_eq!(last, Some((launch + (100.0 - resumed) * 1000.0, Step::Done)));
+            assert_eq!(
+                last,
+                Some((launch + (100.0 - resumed) * 1000.0, Step::Done))
+            );
             let most = steps.iter().filter_map(|&(_, step)| match step {
                 Step::Allocate(share) => Some(share),
                 _ => None,
             });
             let shares: Vec<f64> = most.collect();
-            assert!(shares.windows(2).all(|pair| pair[0] <= pair[1]), "{shares:?}");
+            assert!(
+                shares.windows(2).all(|pair| pair[0] <= pair[1]),
+                "{shares:?}"
+            );
             assert_eq!(shares.last(), Some(&1.0));
         }
     }

@@ -186,7 +186,8 @@ impl<'a> Machine<'a> {
             attempt.armed = Some(edition);
             self.editions = edition;
             let timer = Timer::Step { job, edition };
-            self.clock.set(now.saturating_add(to_ms(left / 1000.0)), timer);
+            self.clock
+                .set(now.saturating_add(to_ms(left / 1000.0)), timer);
         }
         if changed {
             self.restart_reports(job);

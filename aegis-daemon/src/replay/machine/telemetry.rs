@@ -71,7 +71,11 @@ impl Machine<'_> {
 
     /// A sample is due.
     pub(super) fn sample_due(&mut self, gpu: usize, edition: u64) {
-        if self.gpus.get(gpu).is_some_and(|state| state.edition == edition) {
+        if self
+            .gpus
+            .get(gpu)
+            .is_some_and(|state| state.edition == edition)
+        {
             self.sample(gpu);
         }
     }
@@ -126,7 +130,9 @@ impl Machine<'_> {
         jobs.sort_unstable_by_key(|&(job, _)| job);
         let used = used.saturating_add(self.config.driver_reserve);
         let mut shown = |share: f64| {
-            let noise = self.sample_noise.roughly_normal(self.config.telemetry_noise);
+            let noise = self
+                .sample_noise
+                .roughly_normal(self.config.telemetry_noise);
             thousandths(share * self.config.telemetry_factor * (1.0 + noise))
         };
         let (sm_active, sm_occupancy, dram_active) = match self.config.tier {
@@ -207,7 +213,10 @@ impl Machine<'_> {
     /// Ledger and progress are read again.
     pub(super) fn report_due(&mut self, job: usize, edition: u64) {
         let now = self.now;
-        let noise = 1.0 + self.progress_noise.roughly_normal(self.config.progress_noise);
+        let noise = 1.0
+            + self
+                .progress_noise
+                .roughly_normal(self.config.progress_noise);
         let Some(workload) = self.workload(job) else {
             return;
         };
@@ -246,9 +255,14 @@ fn sequence(workload: &Workload, evaluating: bool) -> (u64, f64) {
         workload.sm_active.to_bits(),
         u64::from(evaluating),
     ];
-    let fingerprint = parts.into_iter().fold(0, |hash, part| mix(hash ^ mix(part)));
+    let fingerprint = parts
+        .into_iter()
+        .fold(0, |hash, part| mix(hash ^ mix(part)));
     let period_s = workload.period_s.max(1e-6);
-    (fingerprint, if evaluating { period_s / 3.0 } else { period_s })
+    (
+        fingerprint,
+        if evaluating { period_s / 3.0 } else { period_s },
+    )
 }
 
 /// Launches within so much work.

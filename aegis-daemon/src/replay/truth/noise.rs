@@ -62,7 +62,11 @@ mod tests {
         assert_ne!(draw([1, 2]), draw([2, 1]));
         let values = draw([3, 0]);
         let mean = values.iter().sum::<f64>() / 20_000.0;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 20_000.0;
+        let variance = values
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / 20_000.0;
         assert!(mean.abs() < 0.02, "{mean}");
         assert!((variance.sqrt() - 0.5).abs() < 0.02, "{variance}");
     }
