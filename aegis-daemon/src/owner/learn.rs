@@ -8,6 +8,7 @@ use aegis_common::wire::{ErrorCode, Failure};
 use tracing::{error, warn};
 
 use super::Owner;
+use super::resumed::in_one_piece;
 use crate::learning::Command;
 use crate::store::{JobRecord, LearnedKey};
 
@@ -45,6 +46,9 @@ impl Owner {
         let (Some(record), Some(attempt)) = (self.records.get(&job), attempt) else {
             return;
         };
+        // The attempt itself was not stopped for others: then it would not have completed.
+        let before = self.ran_before(job).filter(|_| observed.completed);
+        let observed = &in_one_piece(observed, before.unwrap_or(0));
         let command = command_of(record);
         let key = LearnedKey {
             uid: record.uid,

@@ -12,12 +12,14 @@ mod access;
 mod client;
 mod clock;
 mod feed;
+mod idle;
 mod learn;
 mod perform;
 mod processes;
 mod recover;
 #[cfg(test)]
 mod recover_tests;
+mod resumed;
 mod run;
 mod sample;
 mod shim;
@@ -107,6 +109,8 @@ pub struct Owner {
     members: BTreeSet<u32>,
     /// Refusals of live jobs in words, newest last, bounded.
     refusals: BTreeMap<JobId, Vec<String>>,
+    /// When running attempts last used their GPUs.
+    uses: idle::Uses,
     /// What running attempts shall see as a GPU's total.
     virtual_totals: BTreeMap<JobId, u64>,
     grows: BTreeMap<u64, GrowReply>,

@@ -2,13 +2,11 @@
 
 use aegis_common::action::{Action, GrowAnswer};
 use aegis_common::id::{GpuIndex, JobId, ProcessKey};
-use aegis_common::reason::StopReason;
 use tracing::{error, info, warn};
 
 use super::Owner;
 use super::sample::by_index;
 use crate::jobs::StartOrder;
-use crate::store::JobRecord;
 
 /// Refusals remembered per job for `aegis explain`.
 const REFUSALS_KEPT: usize = 20;
@@ -53,10 +51,12 @@ impl Owner {
                 self.records.remove(&job);
                 self.refusals.remove(&job);
                 self.virtual_totals.remove(&job);
+                self.uses.forget(job);
                 self.notify_waiters();
             }
             Action::Retry { job, attempt, why } => {
                 info!(%job, attempt, %why, "another attempt follows");
+                self.uses.forget(job);
                 // Its end is on disk. A later daemon must not look for what it left behind: the
                 // next attempt carries the same token.
                 self.keepers.forget(job, attempt.saturating_sub(1));
@@ -91,18 +91,8 @@ impl Owner {
             record,
             gpu_uuids: &gpu_uuids,
             gpus: &gpus,
-            resumed: self.was_suspended(job, record),
+            resumed: self.ran_before(job).is_some(),
         });
-    }
-
-    /// An attempt of the job was stopped for others and asked to save its state first.
-    fn was_suspended(&self, job: JobId, record: &JobRecord) -> bool {
-        let for_others = |why: &StopReason| {
-            matches!(why, StopReason::Evicted { .. } | StopReason::Rescue { .. })
-        };
-        let attempts = self.core.job(job).map(|job| job.attempts);
-        let stopped = attempts.into_iter().flatten().filter_map(|a| a.stopped);
-        record.resources.on_suspend.is_some() && stopped.into_iter().any(|why| for_others(&why))
     }
 
     fn set_lease(&self, key: ProcessKey, gpu: GpuIndex, limit: u64, oldest: bool) {

@@ -13,6 +13,7 @@ use aegis_common::wire::GpuView;
 use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
+use super::idle::Uses;
 use super::processes::{Process, Processes};
 use super::{Clock, Owner, Settings};
 use crate::jobs::{Found, FoundState, JobsError, Keepers};
@@ -83,6 +84,7 @@ impl Owner {
             records: BTreeMap::new(),
             members: BTreeSet::new(),
             refusals: BTreeMap::new(),
+            uses: Uses::default(),
             virtual_totals: BTreeMap::new(),
             grows: BTreeMap::new(),
             grow_jobs: BTreeMap::new(),

@@ -33,7 +33,10 @@ impl Owner {
                 self.machine_found(found);
                 self.serve_early();
             }
-            TelemetryEvent::Sample(raw) => self.sampled(raw),
+            TelemetryEvent::Sample(raw) => {
+                self.sampled(raw);
+                self.report_idle();
+            }
             TelemetryEvent::Unavailable { error } => {
                 if self.telemetry_error.as_ref() != Some(&error) {
                     error!(%error, "no telemetry: nothing is placed next to a running job");
@@ -152,12 +155,16 @@ impl Owner {
             .last
             .as_ref()
             .map_or(0, |last| last.launches.total());
-        if launches > before {
+        let launched = launches > before;
+        if launched {
             process.moved = Some(now);
         }
         let gpus = account(&snapshot, machine, &proofs);
         process.last = Some(snapshot);
         let job: JobId = process.job;
+        let held = gpus.iter().filter(|line| line.used > 0);
+        self.uses
+            .seen(now, job, held.map(|line| line.gpu), launched);
         let news = process.told.as_ref().is_none_or(|told| {
             told.gpus != gpus
                 || (told.launches == 0) != (launches == 0)

@@ -110,6 +110,7 @@ impl Owner {
     }
 
     fn join(&self, summary: JobSummary, record: &JobRecord) -> JobView {
+        let idle = self.idle_gpus(&summary);
         let attempts = summary.attempts.into_iter().map(|attempt| Attempt {
             number: attempt.number,
             gpus: attempt.gpus,
@@ -144,7 +145,7 @@ impl Owner {
             position: summary.position,
             waits_for: None,
             learned: Some(record.learned.clone()).filter(|learned| learned.runs > 0),
-            idle: Vec::new(),
+            idle,
         }
     }
 }

@@ -148,6 +148,33 @@ GPU 0  NVIDIA H200  12.00 GiB of 140.00 GiB used, 15.00 GiB promised, 2.00 GiB o
 }
 
 #[test]
+fn what_a_job_does_not_use_is_told_everywhere() {
+    let mut wasteful = running(7);
+    let idle = |gpu, dormant| aegis_common::wire::IdleGpu {
+        gpu: aegis_common::id::GpuIndex(gpu),
+        since: samples::ago(725),
+        dormant,
+    };
+    wasteful.idle = vec![idle(1, false), idle(0, true)];
+    let view = QueueView {
+        jobs: vec![wasteful.clone()],
+        pending: 0,
+        running: 1,
+    };
+    let list = queue::render(&view, false, &plain());
+    assert!(list.contains("2  GPU 1,0 idle for 12m05s\n"), "{list}");
+    let text = job::render(&wasteful, &plain());
+    let (one, two) = (
+        "\n  GPU 1      idle: no memory held there for 12m05s\n",
+        "\n  GPU 0      idle: nothing was launched for 12m05s\n",
+    );
+    assert!(text.contains(one) && text.contains(two), "{text}");
+    let text = gpus::render(&[gpu()], &[wasteful], &plain());
+    let line = "lease of 7.00 GiB, idle: nothing was launched for 12m05s\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
 fn ledgers() {
     assert_eq!(
         ledger::render(&inspection(), &plain()),

@@ -26,7 +26,7 @@ pub(in crate::cli) fn render(gpus: &[GpuView], jobs: &[JobView], style: &Style) 
             let _ = writeln!(
                 out,
                 "  {}",
-                resident(*id, gpu, by_id.get(id).copied(), &mut users)
+                resident(*id, gpu, by_id.get(id).copied(), &mut users, style)
             );
         }
         for process in &gpu.foreign {
@@ -87,7 +87,13 @@ fn activity(gpu: &GpuView) -> String {
     text
 }
 
-fn resident(id: JobId, gpu: &GpuView, job: Option<&JobView>, users: &mut Users) -> String {
+fn resident(
+    id: JobId,
+    gpu: &GpuView,
+    job: Option<&JobView>,
+    users: &mut Users,
+    style: &Style,
+) -> String {
     let Some(job) = job else {
         return format!("job {id}");
     };
@@ -103,6 +109,10 @@ fn resident(id: JobId, gpu: &GpuView, job: Option<&JobView>, users: &mut Users) 
             bytes(holding.used),
             bytes(holding.lease)
         );
+    }
+    if let Some(idle) = job.idle.iter().find(|idle| idle.gpu == gpu.index) {
+        let sentence = super::idle::sentence(idle, style);
+        let _ = write!(text, ", {}", style.paint(Paint::Middling, &sentence));
     }
     text
 }

@@ -88,6 +88,12 @@ pub(in crate::cli) fn render(job: &JobView, style: &Style) -> String {
             ),
         );
     }
+    for idle in &job.idle {
+        line(
+            &format!("GPU {}", idle.gpu),
+            style.paint(Paint::Middling, &super::idle::sentence(idle, style)),
+        );
+    }
     for attempt in &job.attempts {
         line(
             &format!("attempt {}", attempt.number),

@@ -5,6 +5,7 @@ pub(super) mod explanation;
 mod golden;
 pub(super) mod gpu;
 pub(super) mod history;
+pub(super) mod idle;
 pub(super) mod job;
 pub(super) mod ledger;
 pub(super) mod queue;

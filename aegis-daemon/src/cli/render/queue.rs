@@ -44,7 +44,7 @@ pub(in crate::cli) fn render(queue: &QueueView, filtered: bool, style: &Style) -
             (memory(job), None),
             (time::span(elapsed(job, style)), None),
             (job.attempts.len().max(1).to_string(), None),
-            (reason(job), None),
+            (reason(job, style), None),
         ]);
     }
     let totals = format!("{} running, {} pending\n", queue.running, queue.pending);
@@ -102,9 +102,10 @@ fn elapsed(job: &JobView, style: &Style) -> u64 {
     job.ended.unwrap_or(style.now).millis_since(since)
 }
 
-fn reason(job: &JobView) -> String {
+fn reason(job: &JobView, style: &Style) -> String {
     match &job.state {
         JobState::Pending => job.waits_for.clone().unwrap_or_default(),
+        JobState::Running { .. } if !job.idle.is_empty() => super::idle::short(job, style),
         JobState::Running { phase } => match phase {
             aegis_common::job::Phase::Steady => String::new(),
             _ => state::phase(*phase).to_owned(),
