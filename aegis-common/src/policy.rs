@@ -71,11 +71,11 @@ pub struct Policy {
 pub enum Mode {
     /// The pressure gate alone decides (the paper's rule with tuned thresholds).
     Gate,
-    /// A job joins where the work gained is worth .4 of the slowdown it causes.
+    /// A job joins where the work gained is worth .15 of the slowdown it causes.
     Gentle,
-    /// The same with .25.
+    /// The same with .05.
     Balanced,
-    /// The same with .1.
+    /// A job joins wherever work is gained.
     Throughput,
 }
 
@@ -86,9 +86,9 @@ impl Mode {
     pub const fn weight(self) -> Option<u16> {
         match self {
             Self::Gate => None,
-            Self::Gentle => Some(400),
-            Self::Balanced => Some(250),
-            Self::Throughput => Some(100),
+            Self::Gentle => Some(150),
+            Self::Balanced => Some(50),
+            Self::Throughput => Some(0),
         }
     }
 

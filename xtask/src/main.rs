@@ -7,6 +7,7 @@ mod artifacts;
 mod bench;
 mod command;
 mod demo;
+mod evaluate;
 mod install;
 mod lint;
 mod setup;
@@ -45,6 +46,8 @@ enum Verb {
     Demo(demo::Options),
     /// Measure what AEGIS costs, on the simulated driver
     Bench(bench::Options),
+    /// Replay generated traces under every policy: ratios to exclusive use
+    Evaluate(evaluate::Options),
     /// Build optimised binaries and copy them and the systemd unit below a prefix
     Install(install::Options),
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Verb::Test(options) => test::run(&options),
         Verb::Lint(options) => lint::run(&options),
         Verb::Demo(options) => demo::run(&options),
+        Verb::Evaluate(options) => evaluate::run(&options),
         Verb::Bench(options) => bench::run(&options),
         Verb::Install(options) => install::run(&options),
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aegis_common::policy::{Placement, Policy};
+use aegis_common::policy::{Mode, Order, Placement, Policy};
 
 use super::setting::{
     AbsolutePath, Choice, Count, Flag, Library, Names, Setting, Share, Size, Span,
@@ -102,6 +102,32 @@ fn daemon(daemon: &mut Daemon, visit: &mut impl Visit) {
 
 fn scheduler(policy: &mut Policy, visit: &mut impl Visit) {
     visit.table("scheduler", "Which GPU may take one more job, and when.");
+    visit.key(
+        "mode",
+        "How eagerly GPUs are shared. \"gate\": the pressure gate below decides. \"gentle\", \"balanced\",\n\"throughput\": where GPM or DCGM counters are there, a job joins if the work gained is worth the\nslowdown expected.",
+        &mut Choice(
+            &mut policy.mode,
+            &[
+                ("gate", Mode::Gate),
+                ("gentle", Mode::Gentle),
+                ("balanced", Mode::Balanced),
+                ("throughput", Mode::Throughput),
+            ],
+        ),
+    );
+    visit.key(
+        "order",
+        "Which pending job of a priority is looked at first. \"fifo\": users in turn. \"shortest\": by the\nrunning time learned from earlier runs; a job can be overtaken for 20 times that at most.",
+        &mut Choice(
+            &mut policy.order,
+            &[("fifo", Order::Fifo), ("shortest", Order::Shortest)],
+        ),
+    );
+    visit.key(
+        "host_bound",
+        "Slowdowns are unknown, and have no consequence, while tasks wait for CPUs or I/O this share of\nthe time.",
+        &mut Share(&mut policy.host_bound, 1..=1000),
+    );
     visit.key(
         "placement",
         "Which fitting GPU is taken first. Idle GPUs always come before occupied ones.",

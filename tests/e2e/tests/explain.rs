@@ -129,6 +129,17 @@ fn pressure() -> Result<()> {
 }
 
 #[test]
+fn interference() -> Result<()> {
+    let setup = Setup::gpus(1, 16 * GIB).key("scheduler.mode", "\"balanced\"");
+    let mut world = World::start(setup)?;
+    let command = world.workload(&["vision", "--startup", "0", "--saturate", "--epochs", "1000"]);
+    let busy = world.submit(&["--gpu-mem", "5GiB"], &command)?;
+    world.steady(busy)?;
+    let job = world.submit(&["--gpu-mem", "9GiB"], &["true"])?;
+    clears(&mut world, job, "interference", |world| world.cancel(busy))
+}
+
+#[test]
 fn observing() -> Result<()> {
     // Nothing has to be done: the observation ends by itself.
     let setup = Setup::gpus(1, 16 * GIB).key("scheduler.observe_min", "\"3s\"");

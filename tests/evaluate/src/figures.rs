@@ -102,9 +102,4 @@ impl Summary {
             failed: figures.map(|figures| figures.failed).sum(),
         }
     }
-
-    /// A mean by its name; NaN if there is no such figure.
-    pub(crate) fn mean(&self, name: &str) -> f64 {
-        self.means.get(name).copied().unwrap_or(f64::NAN)
-    }
 }

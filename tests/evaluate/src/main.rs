@@ -47,6 +47,12 @@ struct Arguments {
     /// Scales what neighbours add to each other's time
     #[arg(long)]
     interference: Option<f64>,
+    /// Telemetry shows this share of the true activity
+    #[arg(long)]
+    telemetry: Option<f64>,
+    /// What each further job on a GPU adds to everybody's time, as a share of the time alone
+    #[arg(long)]
+    contention: Option<f64>,
     /// One JSON document on standard output
     #[arg(long)]
     json: bool,
@@ -77,6 +83,12 @@ fn main() -> Result<()> {
         }
         if let Some(factor) = arguments.interference {
             scenario.machine.interference_factor *= factor;
+        }
+        if let Some(factor) = arguments.telemetry {
+            scenario.machine.telemetry_factor = factor;
+        }
+        if let Some(share) = arguments.contention {
+            scenario.machine.co_resident_cost = share;
         }
         let compared = compare(&scenario, &chosen, seeds);
         document.add(&scenario, &compared);

@@ -10,8 +10,6 @@ const GPU_GIB: u64 = 40;
 /// A machine with its truth, and how many jobs its traces have.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
-    /// For people: the machine, or what the truth is changed to.
-    pub(crate) name: String,
     pub(crate) machine: MachineConfig,
     /// Jobs of a trace.
     pub(crate) jobs: usize,
@@ -21,7 +19,6 @@ impl Scenario {
     /// The published testbed (3 GPUs, 60 jobs), or the same load on another number of GPUs.
     pub(crate) fn machine(gpus: u32) -> Self {
         Self {
-            name: format!("{gpus} GPUs"),
             machine: MachineConfig::new(gpus, GPU_GIB),
             jobs: 20 * gpus as usize,
         }

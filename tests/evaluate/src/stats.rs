@@ -33,19 +33,6 @@ fn t975(freedom: f64) -> f64 {
             / (92_160.0 * freedom.powi(4))
 }
 
-/// The value that a share of them is at most, by the nearest rank; 0 without values.
-pub(crate) fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and the number of values"
-    )]
-    let rank = (share.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,13 +47,5 @@ mod tests {
         let values = [1.0, 2.0, 3.0, 4.0];
         assert!((half_width(&values) - 3.182 * 1.290_99 / 2.0).abs() < 0.02);
         assert!(half_width(&[1.0]).abs() < 1e-12);
-    }
-
-    #[test]
-    fn quantiles_are_values_that_occur() {
-        let values: Vec<f64> = (1..=20).rev().map(f64::from).collect();
-        assert!((quantile(&values, 0.95) - 19.0).abs() < 1e-12);
-        assert!((quantile(&values, 1.0) - 20.0).abs() < 1e-12);
-        assert!(quantile(&[], 0.5).abs() < 1e-12);
     }
 }
