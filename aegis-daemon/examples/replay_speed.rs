@@ -15,6 +15,7 @@ fn workload(index: u64) -> Workload {
     Workload {
         name: format!("w{index}"),
         gpus: 1,
+        unused_gpus: 0,
         peaks: vec![((0.6 + 32.0 * share * share) * f64::from(1 << 30)) as u64; 2],
         utilisation: (sm_active * 1.4).min(0.98),
         sm_active,

@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 pub mod baseline;
+pub mod catalogue;
+pub mod generate;
 mod machine;
 pub mod outcome;
 mod report;

@@ -7,6 +7,8 @@ pub struct Workload {
     pub name: String,
     /// GPUs it was measured with.
     pub gpus: u32,
+    /// How many of these, the last ones, it reserves but never uses: a context and no launch.
+    pub unused_gpus: u32,
     /// Highest bytes it holds on each of its GPUs, contexts excluded; one entry per GPU.
     pub peaks: Vec<u64>,
     /// NVML GPU utilisation alone.

@@ -7,6 +7,7 @@ pub(super) fn workload(name: &str, sm_active: f64, gib: u64) -> Workload {
     Workload {
         name: name.to_owned(),
         gpus: 1,
+        unused_gpus: 0,
         peaks: vec![gib << 30],
         utilisation: (sm_active * 1.3).min(0.99),
         sm_active,

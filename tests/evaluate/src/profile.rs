@@ -1,0 +1,55 @@
+//! What an offline profiler would tell the published policies about a trace's jobs.
+
+use aegis_common::id::JobId;
+use aegis_daemon::replay::baseline::{Profile, Profiles, lucid_score};
+use aegis_daemon::replay::trace::Trace;
+use aegis_daemon::replay::workload::Workload;
+
+use crate::random;
+
+/// Standard deviation of ln (predicted / true duration). Lucid's estimator explains about half
+/// of the variance of durations on its own traces; half an e-fold is kinder.
+const DURATION_NOISE: f64 = 0.5;
+/// The fit's mean and range of ln slowdown: see the built-in catalogue.
+const MEAN_LOG: f64 = 0.190;
+const MAX_LOG: f64 = 1.6;
+
+/// Profiles of all jobs. `context` is what NVML shows besides what a program allocates, bytes.
+pub(crate) fn profiles(trace: &Trace, context: u64, seed: u64) -> Profiles {
+    let scores: Vec<u32> = trace
+        .workloads
+        .iter()
+        .map(|one| score(one, trace))
+        .collect();
+    let jobs = (1..).zip(&trace.jobs).filter_map(|(id, job)| {
+        let workload = trace.workloads.get(job.workload)?;
+        let noise = (random::normal(seed, id) * DURATION_NOISE).exp();
+        let profile = Profile {
+            utilisation: whole(workload.utilisation * 1_000.0) as u32,
+            score: scores.get(job.workload).copied()?,
+            peak: workload.peaks.iter().copied().max()? + context,
+            predicted_s: whole(trace.solo_s(job) * noise),
+        };
+        Some((JobId(id), profile))
+    });
+    jobs.collect()
+}
+
+/// Lucid's sharing score: its classifier is trained on the speeds of all pairs, which the
+/// catalogue's additive fit stands for.
+fn score(mine: &Workload, trace: &Trace) -> u32 {
+    let speeds = trace.workloads.iter().map(|other| {
+        let log = MEAN_LOG + mine.log_sensitivity + other.log_pressure;
+        (-log.clamp(0.0, MAX_LOG)).exp()
+    });
+    lucid_score(speeds.sum::<f64>() / trace.workloads.len() as f64)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates"
+)]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
