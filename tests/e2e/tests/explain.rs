@@ -11,10 +11,11 @@ use e2e::{GIB, Setup, World};
 use simgpu_core::fault::{Fault, FaultKind};
 
 /// The codes below, each the name of a test.
-const TESTED: [&str; 17] = [
+const TESTED: [&str; 18] = [
     "not_enough_gpus",
     "gpu_memory",
     "pressure",
+    "interference",
     "observing",
     "telemetry_stale",
     "no_telemetry",
