@@ -125,7 +125,7 @@ pub(super) fn treatment(name: &str) -> Treatment {
     if is(&FLAGS) {
         Treatment::DropFlag
     } else if is(&VALUES)
-        || VALUES.iter().any(|entry| dotted(entry))
+        || VALUES.iter().any(dotted)
         || PREFIXES.iter().any(|prefix| last.starts_with(prefix))
     {
         Treatment::DropValue

@@ -7,11 +7,14 @@ use std::ops::Bound;
 use aegis_common::id::JobId;
 use serde::{Deserialize, Serialize};
 
+/// Ranks and numbers of the jobs of a lane.
+type Lane = Vec<(u64, JobId)>;
+
 /// The pending jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Queue {
     /// By priority and lane; each list ascending by rank and number.
-    classes: BTreeMap<i32, BTreeMap<u32, Vec<(u64, JobId)>>>,
+    classes: BTreeMap<i32, BTreeMap<u32, Lane>>,
     /// When each user with pending jobs was last served or came: smaller is first.
     turns: BTreeMap<u32, u64>,
     /// The next turn to give out.
@@ -144,7 +147,7 @@ impl Queue {
     pub(super) fn order(&self) -> Vec<JobId> {
         let mut order = Vec::new();
         for users in self.classes.values().rev() {
-            let mut lists: Vec<(u64, u32, &Vec<(u64, JobId)>)> = users
+            let mut lists: Vec<(u64, u32, &Lane)> = users
                 .iter()
                 .map(|(&uid, list)| (self.turn(uid), uid, list))
                 .collect();
