@@ -310,7 +310,7 @@ python /home/ana/a.py batch-size=32
             ..entry(HOSTILE)
         };
         for text in [
-            list(&[entry.clone()], true, false, &plain()),
+            list(std::slice::from_ref(&entry), true, false, &plain()),
             one(&entry, &plain()),
             forgotten(&[entry]),
         ] {
