@@ -63,14 +63,6 @@ impl Core {
         if let Some(declared) = hold.cap.filter(|&declared| held > declared) {
             return Err(Obstacle::Final(Denial::BeyondDeclared { held, declared }));
         }
-        // Nobody is hurt by a job that has the GPU to itself: the driver is its only limit.
-        if hold.exclusive && gpu.residents == [ask.job] && gpu.foreign.is_empty() {
-            let limit = line.sublease.saturating_add(ask.bytes).max(ask.held);
-            return Ok(Grant {
-                limit,
-                budget: hold.budget.max(others.saturating_add(limit)),
-            });
-        }
         let capacity = self.alone(gpu, self.overhead(run, hold));
         if held > capacity {
             return Err(Obstacle::Final(Denial::ExceedsCapacity { held, capacity }));
