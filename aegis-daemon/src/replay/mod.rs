@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The daemon's [`Core`](crate::scheduler::Core) and the published baselines implement
-//! [`Scheduler`]; the machine plays keepers, shims and telemetry around it. A scheduler sees only
+//! [`Scheduler`](scheduler::Scheduler); the machine plays keepers, shims and telemetry around it. A scheduler sees only
 //! the event types the daemon journals: never a true duration, peak, workload name, pair
 //! slowdown, a job's own SM activity while it shares, or anything that has not happened yet.
 //! Published baselines that assume an offline profile are constructed with it, and say so.

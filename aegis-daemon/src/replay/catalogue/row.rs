@@ -72,7 +72,7 @@ pub(super) struct Row {
     log_pressure: f64,
 }
 
-#[allow(
+#[expect(
     clippy::too_many_arguments,
     reason = "one argument per column of the table"
 )]

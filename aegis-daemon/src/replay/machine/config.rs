@@ -113,7 +113,7 @@ impl MachineConfig {
     }
 
     /// The policy that the scheduler is told. Replay samples a steady GPU once in
-    /// [`super::SLOW_SAMPLE_MS`] instead of twice a second, because nothing changes between two
+    /// `SLOW_SAMPLE_MS` instead of twice a second, because nothing changes between two
     /// changes: a sample must stay fresh for that long.
     #[must_use]
     pub fn told_policy(&self) -> Policy {
