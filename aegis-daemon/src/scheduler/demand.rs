@@ -27,8 +27,8 @@ pub(super) struct Demand {
     /// No reservation binds it: it holds the one there is or is ahead of its holder.
     pub(super) unreserved: bool,
     /// How busy it keeps a GPU alone, thousandths of SM and DRAM time, and the bytes it holds; the
-    /// usual where unknown.
-    pub(super) load: (u16, u16, u64),
+    /// usual where unknown. `None` is never weighed: one that merely asks whether anybody fits.
+    pub(super) load: Option<(u16, u16, u64)>,
 }
 
 impl Demand {
@@ -56,7 +56,7 @@ impl Demand {
                 .time_limit_s
                 .map(|seconds| seconds.saturating_mul(1000)),
             unreserved,
-            load,
+            load: Some(load),
         }
     }
 

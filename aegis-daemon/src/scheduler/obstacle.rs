@@ -115,7 +115,7 @@ pub(super) fn worth(demand: &Demand, facts: &Facts, policy: &Policy) -> Option<W
     if !facts.weighed || facts.loads.is_empty() {
         return None;
     }
-    let (sm, dram, peak) = demand.load;
+    let (sm, dram, peak) = demand.load?;
     let change = change(&facts.loads, Load::new(sm, dram, peak));
     let gain = thousandths(change.gain);
     let needed = thousandths(change.harm * f64::from(weight) / 1000.0);

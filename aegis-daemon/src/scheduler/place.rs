@@ -162,7 +162,8 @@ impl Core {
     }
 }
 
-/// Whether any job at all could go there.
+/// Whether any job at all could go there. A load makes a job worth more or less, so the question
+/// is asked without one.
 fn open(facts: &Facts, policy: &Policy) -> bool {
     let easiest = Demand {
         gpus: 1,
@@ -174,7 +175,7 @@ fn open(facts: &Facts, policy: &Policy) -> bool {
         lasts_ms: Some(0),
         unreserved: true,
         expected: None,
-        load: (0, 0, 0),
+        load: None,
     };
     fits(&easiest, facts, policy)
 }

@@ -131,12 +131,14 @@ fn pressure() -> Result<()> {
 
 #[test]
 fn interference() -> Result<()> {
-    let setup = Setup::gpus(1, 16 * GIB).key("scheduler.mode", "\"balanced\"");
+    // A newcomer that fills most of 40 GiB would slow the resident by more than it works itself,
+    // so no weight of slowdown against work admits it.
+    let setup = Setup::gpus(1, 48 * GIB).key("scheduler.mode", "\"balanced\"");
     let mut world = World::start(setup)?;
     let command = world.workload(&["vision", "--startup", "0", "--saturate", "--epochs", "1000"]);
     let busy = world.submit(&["--gpu-mem", "5GiB"], &command)?;
     world.steady(busy)?;
-    let job = world.submit(&["--gpu-mem", "9GiB"], &["true"])?;
+    let job = world.submit(&["--gpu-mem", "36GiB"], &["true"])?;
     clears(&mut world, job, "interference", |world| world.cancel(busy))
 }
 

@@ -4,7 +4,7 @@ use aegis_common::action::Action;
 use aegis_common::event::Event;
 use aegis_common::id::GpuIndex;
 use aegis_common::job::{Exit, JobState, Phase, Resources};
-use aegis_common::policy::{Placement, Policy, Tier};
+use aegis_common::policy::{Mode, Placement, Policy, Tier};
 
 use super::world::{GIB, MIB, World, declared, gpu, resources};
 
@@ -290,4 +290,18 @@ fn a_sample_that_knows_nothing_does_not_clear_foreign_processes() {
     world.watch(5);
     let job = world.submit(resources());
     assert_eq!(world.codes(job), ["foreign_process", "telemetry_stale"]);
+}
+
+#[test]
+fn a_job_worth_its_slowdown_joins_a_busy_gpu_though_a_lesser_one_would_not_be() {
+    let policy = Policy {
+        mode: Mode::Balanced,
+        ..Policy::default()
+    };
+    let mut world = World::with(1, policy, Tier::Gpm);
+    world.busy.insert(gpu(0), Some((860, 800, 770)));
+    world.steady(declared(5), 3 * GIB);
+    // A job of the usual load uses what the resident leaves; one that uses nothing is only slowed.
+    let job = world.submit(declared(9));
+    assert!(world.is_starting(job), "{:?}", world.blockers(job));
 }

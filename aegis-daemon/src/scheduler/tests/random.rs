@@ -7,7 +7,7 @@ use aegis_common::action::{Action, GrowAnswer};
 use aegis_common::event::Event;
 use aegis_common::id::{JobId, ProcessKey};
 use aegis_common::job::{Exit, Resources};
-use aegis_common::policy::{Placement, Policy, Tier};
+use aegis_common::policy::{Mode, Placement, Policy, Tier};
 use proptest::prelude::*;
 
 use super::checks::Checks;
@@ -124,17 +124,27 @@ pub(super) fn lives() -> impl Strategy<Value = (Policy, Vec<Happening>)> {
         Just(Placement::BestFit),
         Just(Placement::RoundRobin),
     ];
+    let mode = prop_oneof![
+        2 => Just(Mode::Gate),
+        1 => Just(Mode::Gentle),
+        1 => Just(Mode::Balanced),
+        1 => Just(Mode::Throughput),
+    ];
     let policy = (
         placement,
+        mode,
         prop::bool::weighted(0.8),
         prop_oneof![4 => Just(0), 1 => 1..3_u32],
     )
-        .prop_map(|(placement, share_with_foreign, max_residents)| Policy {
-            placement,
-            share_with_foreign,
-            max_residents,
-            ..Policy::default()
-        });
+        .prop_map(
+            |(placement, mode, share_with_foreign, max_residents)| Policy {
+                placement,
+                mode,
+                share_with_foreign,
+                max_residents,
+                ..Policy::default()
+            },
+        );
     (policy, prop::collection::vec(happening(), 20..160))
 }
 
