@@ -1,18 +1,16 @@
 //! Every contender on every trace, on as many threads as there are processors.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use aegis_daemon::replay::generate::Shape;
+use aegis_daemon::replay::policy::{EXCLUSIVE, scheduler, told};
+use aegis_daemon::replay::profile::profiles;
 use aegis_daemon::replay::trace::TraceJob;
-use aegis_daemon::replay::{MachineConfig, Report, run_with_history};
+use aegis_daemon::replay::{self, MachineConfig, Report, run_with_history};
 
 use crate::figures::Figures;
 use crate::history::{Known, learn, seen};
-use crate::policy::{Contender, EXCLUSIVE, History, scheduler, told};
-use crate::profile::profiles;
+use crate::policy::{Contender, History};
 use crate::scenario::Scenario;
 
 /// What a contender reached on each trace, and the bound no policy can pass.
@@ -100,30 +98,12 @@ fn one_trace(
     (least / exclusive.makespan, figures.collect())
 }
 
-/// Maps in any order on all processors; the results keep the order of the items.
 fn parallel<T: Sync, R: Send>(items: &[T], map: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, R>> = Mutex::new(BTreeMap::new());
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(place) else { break };
-                    let result = map(item);
-                    if let Ok(mut done) = done.lock() {
-                        done.insert(place, result);
-                        if done.len().is_multiple_of(10) {
-                            eprint!("\r{} of {} traces ", done.len(), items.len());
-                        }
-                    }
-                }
-            });
+    let results = replay::parallel(items, map, |done| {
+        if done.is_multiple_of(10) {
+            eprint!("\r{done} of {} traces ", items.len());
         }
     });
     eprint!("\r                         \r");
-    done.into_inner()
-        .map(|done| done.into_values().collect())
-        .unwrap_or_default()
+    results
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use aegis_daemon::replay::stats;
 use serde::Serialize;
 
 use crate::compare::Compared;
 use crate::figures::Summary;
 use crate::scenario::Scenario;
-use crate::stats;
 
 /// Everything that was found.
 #[derive(Debug, Default, Serialize)]

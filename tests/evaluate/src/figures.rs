@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aegis_daemon::replay::Report;
-
-use crate::stats;
+use aegis_daemon::replay::{Report, stats};
 
 /// How many figures there are.
 const COUNT: usize = 14;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use aegis_common::learned::{Learned, Observed};
 use aegis_daemon::learning;
 use aegis_daemon::replay::generate::Shape;
-use aegis_daemon::replay::run_with_history;
+use aegis_daemon::replay::policy::{scheduler, told};
 use aegis_daemon::replay::trace::TraceJob;
+use aegis_daemon::replay::{random, run_with_history};
 
-use crate::policy::{Contender, History, scheduler, told};
-use crate::random;
+use crate::policy::{Contender, History};
 use crate::scenario::Scenario;
 
 /// Earlier windows: with near-uniform use of the catalogue they show each command about thrice.

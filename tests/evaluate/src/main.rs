@@ -5,10 +5,7 @@ mod document;
 mod figures;
 mod history;
 mod policy;
-mod profile;
-mod random;
 mod scenario;
-mod stats;
 
 use anyhow::Result;
 use clap::Parser;

@@ -2,22 +2,13 @@
 
 use std::fmt;
 
-use aegis_common::policy::{Mode, Order, Policy};
-use aegis_daemon::replay::baseline::{self, Profiles};
-use aegis_daemon::replay::scheduler::Scheduler;
-use aegis_daemon::scheduler::Core;
-use anyhow::{Result, bail};
-
-/// What every ratio is relative to.
-pub(crate) const EXCLUSIVE: &str = "exclusive";
-
-/// The core's modes by the evaluation's names.
-pub(crate) const OURS: [&str; 5] = ["control", "gentle", "balanced", "throughput", "shortest"];
+use aegis_daemon::replay::policy::{self, EXCLUSIVE, is_ours, names};
+use anyhow::Result;
 
 /// A policy and how much it knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Contender {
-    /// One of [`baseline::NAMES`] or [`OURS`].
+    /// One of [`policy::names`].
     pub(crate) name: &'static str,
     pub(crate) history: History,
 }
@@ -40,11 +31,6 @@ impl fmt::Display for History {
     }
 }
 
-/// All names, baselines first.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    baseline::NAMES.into_iter().chain(OURS)
-}
-
 /// The contenders of these names, or all; the core's modes with each of these histories.
 /// Exclusive use is always among them, first.
 ///
@@ -52,10 +38,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// A name nobody has.
 pub(crate) fn contenders(wanted: &[String], histories: &[History]) -> Result<Vec<Contender>> {
     for name in wanted {
-        if !names().any(|known| known == name) {
-            let all: Vec<_> = names().collect();
-            bail!("no policy `{name}`: there are {}", all.join(", "));
-        }
+        policy::named(name)?;
     }
     let chosen = |name: &str| {
         name == EXCLUSIVE || wanted.is_empty() || wanted.iter().any(|wanted| wanted == name)
@@ -71,35 +54,6 @@ pub(crate) fn contenders(wanted: &[String], histories: &[History]) -> Result<Vec
         }
     }
     Ok(contenders)
-}
-
-/// It is the core.
-pub(crate) fn is_ours(name: &str) -> bool {
-    OURS.contains(&name)
-}
-
-/// A fresh scheduler of that name.
-pub(crate) fn scheduler(name: &str, profiles: &Profiles) -> Box<dyn Scheduler> {
-    match baseline::named(name, profiles) {
-        Some(baseline) => baseline,
-        None => Box::new(Core::new()),
-    }
-}
-
-/// The thresholds that the core is told; those of the machine for a baseline, which ignores them.
-pub(crate) fn told(name: &str, default: &Policy) -> Policy {
-    let (mode, order) = match name {
-        "gentle" => (Mode::Gentle, Order::Fifo),
-        "balanced" => (Mode::Balanced, Order::Fifo),
-        "throughput" => (Mode::Throughput, Order::Fifo),
-        "shortest" => (Mode::Gentle, Order::Shortest),
-        _ => (Mode::Gate, Order::Fifo),
-    };
-    Policy {
-        mode,
-        order,
-        ..default.clone()
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! What an offline profiler would tell the published policies about a trace's jobs.
 
 use aegis_common::id::JobId;
-use aegis_daemon::replay::baseline::{Profile, Profiles, lucid_score};
-use aegis_daemon::replay::trace::Trace;
-use aegis_daemon::replay::workload::Workload;
 
-use crate::random;
+use super::baseline::{Profile, Profiles, lucid_score};
+use super::random;
+use super::trace::Trace;
+use super::workload::Workload;
 
 /// Standard deviation of ln (predicted / true duration). Lucid's estimator explains about half
 /// of the variance of durations on its own traces; half an e-fold is kinder.
@@ -19,7 +19,8 @@ const MAX_LOG: f64 = 1.6;
 const COUNTED: f64 = 0.8;
 
 /// Profiles of all jobs. `context` is what NVML shows besides what a program allocates, bytes.
-pub(crate) fn profiles(trace: &Trace, context: u64, seed: u64) -> Profiles {
+#[must_use]
+pub fn profiles(trace: &Trace, context: u64, seed: u64) -> Profiles {
     let scores: Vec<u32> = trace
         .workloads
         .iter()

@@ -1,7 +1,8 @@
 //! Means and how sure they are.
 
 /// The mean; 0 without values.
-pub(crate) fn mean(values: &[f64]) -> f64 {
+#[must_use]
+pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
@@ -10,7 +11,8 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
 
 /// Half the width of the mean's 95 % confidence interval by Student's t; 0 for fewer than two
 /// values.
-pub(crate) fn half_width(values: &[f64]) -> f64 {
+#[must_use]
+pub fn half_width(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     if values.len() < 2 {
         return 0.0;

@@ -2,7 +2,8 @@
 
 /// A number evenly distributed in \[0, 1) that depends on the key alone (the finaliser of
 /// SplitMix64: Steele, Lea, Flood 2014).
-pub(crate) fn even(seed: u64, key: u64) -> f64 {
+#[must_use]
+pub fn even(seed: u64, key: u64) -> f64 {
     let mut bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key.wrapping_add(0x9e37_79b9);
     for _ in 0..2 {
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -13,7 +14,8 @@ pub(crate) fn even(seed: u64, key: u64) -> f64 {
 }
 
 /// Normally distributed around 0 with deviation 1 (Box and Muller 1958).
-pub(crate) fn normal(seed: u64, key: u64) -> f64 {
+#[must_use]
+pub fn normal(seed: u64, key: u64) -> f64 {
     let radius = (-2.0 * (1.0 - even(seed, 2 * key)).ln()).sqrt();
     radius * (std::f64::consts::TAU * even(seed, 2 * key + 1)).cos()
 }
@@ -21,7 +23,7 @@ pub(crate) fn normal(seed: u64, key: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats;
+    use crate::replay::stats;
 
     #[test]
     fn numbers_depend_on_the_key_and_are_distributed_as_named() {
