@@ -31,7 +31,7 @@ fn refused<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> (i32, String) 
     (output.status.code().unwrap(), message)
 }
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
     "submit",
     "queue",
     "status",
@@ -41,6 +41,7 @@ const VERBS: [&str; 12] = [
     "cancel",
     "gpus",
     "inspect",
+    "replay",
     "doctor",
     "completions",
     "help",
@@ -259,4 +260,65 @@ fn completions_are_made_for_shells() {
         );
     }
     assert_eq!(refused(["completions", "dos"]).0, 64);
+}
+
+#[test]
+fn replay_compares_policies_without_a_daemon() {
+    let args = [
+        "replay",
+        "--generate",
+        "saturn",
+        "--jobs",
+        "12",
+        "--policy",
+        "control",
+    ];
+    let output = run(args);
+    assert_eq!(text(&output.stderr), "");
+    let shown = text(&output.stdout);
+    let first =
+        |line: Option<&str>| line.and_then(|line| line.split(' ').next().map(str::to_owned));
+    let policies: Vec<_> = shown
+        .lines()
+        .skip(1)
+        .map(|line| first(Some(line)))
+        .collect();
+    assert_eq!(
+        policies,
+        [Some("exclusive".to_owned()), Some("control".to_owned())]
+    );
+    assert_eq!(text(&run(args).stdout), shown, "the same again");
+
+    let output = run(args.into_iter().chain(["--seeds", "2", "--json"]));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["seeds"], serde_json::json!([0, 1]));
+    let control = &document["policies"][1];
+    assert_eq!(control["policy"], "control");
+    assert!(control["absolute"]["makespan"].as_f64().unwrap() > 0.0);
+    assert!(control["ci95"]["makespan"].is_number());
+    assert_eq!(document["policies"][0]["relative"]["makespan"], 1.0);
+}
+
+#[test]
+fn a_wrong_replay_is_refused_with_what_would_be_right() {
+    for (wrong, part) in [
+        (&["--generate", "pluto"][..], "philly, saturn, venus"),
+        (&["--generate", "open", "--policy", "luzid"], "lucid-paper"),
+        (&["--generate", "open", "--gpus", "0"], "1..=64"),
+        (&["--generate", "open", "--gpu-mem", "0"], "GiB"),
+        (&["--generate", "open", "--load", "NaN"], "load"),
+        (
+            &["--generate", "open", "--interference", "magic"],
+            "additive",
+        ),
+        (
+            &["--generate", "open", "--seed", "1", "--seeds", "2"],
+            "--seeds",
+        ),
+        (&[], "--generate"),
+    ] {
+        let (code, message) = refused(["replay"].iter().chain(wrong));
+        assert_eq!(code, 64, "{wrong:?}: {message}");
+        assert!(message.contains(part), "{wrong:?}: {message}");
+    }
 }

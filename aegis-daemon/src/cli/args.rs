@@ -9,8 +9,8 @@ use clap::{Parser, Subcommand};
 use super::{
     cancel::CancelArgs, completions::CompletionsArgs, doctor::DoctorArgs, exit,
     explain::ExplainArgs, gpus::GpusArgs, help::HelpArgs, history::HistoryArgs,
-    inspect::InspectArgs, log::LogArgs, queue::QueueArgs, status::StatusArgs, submit::SubmitArgs,
-    wait::WaitArgs,
+    inspect::InspectArgs, log::LogArgs, queue::QueueArgs, replay::ReplayArgs, status::StatusArgs,
+    submit::SubmitArgs, wait::WaitArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -84,6 +84,9 @@ pub(super) enum Verb {
     /// Show or forget what earlier runs of commands taught.
     #[command(after_help = super::history::EXAMPLES)]
     History(HistoryArgs),
+    /// Show what a policy would do with these jobs on that machine; needs no daemon.
+    #[command(after_help = super::replay::EXAMPLES)]
+    Replay(ReplayArgs),
     /// Check this machine and the daemon.
     #[command(after_help = super::doctor::EXAMPLES)]
     Doctor(DoctorArgs),

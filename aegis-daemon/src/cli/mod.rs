@@ -31,6 +31,7 @@ mod out;
 mod program;
 mod queue;
 mod render;
+mod replay;
 mod socket;
 mod status;
 mod submit;
@@ -96,6 +97,7 @@ fn dispatch(args: Args, out: &mut Out) -> Result<u8, CliError> {
         Verb::Gpus(verb) => gpus::run(&verb, &mut cx),
         Verb::Inspect(verb) => inspect::run(&verb, &mut cx),
         Verb::History(verb) => history::run(&verb, &mut cx),
+        Verb::Replay(verb) => replay::run(&verb, &mut cx),
         Verb::Doctor(verb) => doctor::run(&verb, &mut cx),
         Verb::Completions(verb) => completions::run(&verb, &mut cx),
         Verb::Help(verb) => help::run(&verb, &mut cx),

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod baseline;
+mod case;
 pub mod catalogue;
 pub mod generate;
 mod machine;
@@ -33,9 +34,11 @@ pub mod workload;
 #[cfg(test)]
 mod tests;
 
+pub use case::Case;
 pub use machine::{History, MachineConfig};
 pub use outcome::Outcome;
 pub use parallel::parallel;
 pub use report::Report;
 pub use run::{run, run_with_history};
+pub use trace::Trace;
 pub use truth::{Cells, Interference};

@@ -9,6 +9,7 @@ pub(super) mod idle;
 pub(super) mod job;
 pub(super) mod ledger;
 pub(super) mod queue;
+pub(super) mod replay;
 #[cfg(test)]
 pub(super) mod samples;
 pub(super) mod sanitise;
