@@ -1,4 +1,4 @@
-//! Every developer command: `cargo xtask setup | test | lint | demo | bench | install`.
+//! Every developer command: `cargo xtask setup | test | lint | demo | bench | ebpf | install`.
 //!
 //! One file per verb. All of them print progress as `verb: …`, stop at the first thing that makes
 //! going on pointless, and name the command that repairs it.
@@ -7,6 +7,7 @@ mod artifacts;
 mod bench;
 mod command;
 mod demo;
+mod ebpf;
 mod evaluate;
 mod install;
 mod lint;
@@ -48,6 +49,8 @@ enum Verb {
     Bench(bench::Options),
     /// Replay generated traces under every policy: ratios to exclusive use
     Evaluate(evaluate::Options),
+    /// Build the BPF programs that follow jobs' processes; finds or installs a compiler
+    Ebpf(ebpf::Options),
     /// Build optimised binaries and copy them and the systemd unit below a prefix
     Install(install::Options),
 }
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Demo(options) => demo::run(&options),
         Verb::Evaluate(options) => evaluate::run(&options),
         Verb::Bench(options) => bench::run(&options),
+        Verb::Ebpf(options) => ebpf::run(&options),
         Verb::Install(options) => install::run(&options),
     };
     match result {

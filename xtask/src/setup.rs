@@ -1,10 +1,12 @@
 //! `cargo xtask setup`: what the machine needs, checked and installed.
 //!
 //! Each [`Step`] knows how to see whether it is there and how to get it. Nothing is installed
-//! outside `target/` and cargo's own `bin`, except Debian's `musl-tools` when run as root.
+//! outside `target/` and cargo's own `bin`, except Debian's `musl-tools` and a BPF compiler when run
+//! as root.
 
+pub(crate) mod bpf;
 mod python;
-mod tools;
+pub(crate) mod tools;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -32,6 +34,8 @@ pub(crate) enum Verb {
     Bench,
     /// `cargo xtask install`.
     Install,
+    /// `cargo xtask ebpf`.
+    Ebpf,
 }
 
 /// One thing a machine needs.
@@ -65,6 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 pub(crate) fn prepare(verb: Verb, install: bool) -> Result<()> {
     let mut steps = tools::steps();
     steps.extend(python::steps());
+    steps.extend(bpf::steps());
     let missing = missing(verb, install, &steps);
     if !missing.is_empty() {
         bail!(

@@ -6,5 +6,7 @@ pub(crate) const RUST: (u32, u32) = (1, 95);
 pub(crate) const NEXTEST: &str = "0.9.143";
 /// Licence, ban and source checks.
 pub(crate) const DENY: &str = "0.20.2";
+/// Linker of the BPF programs; built against the LLVM of their compiler.
+pub(crate) const BPF_LINKER: &str = "0.13.0";
 /// The framework whose training script the demo and the tests run unmodified.
 pub(crate) const TINYGRAD: &str = "0.14.0";

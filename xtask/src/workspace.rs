@@ -20,6 +20,21 @@ pub(crate) fn shim() -> PathBuf {
     root().join("aegis-shim")
 }
 
+/// All cargo workspaces, with their names for messages.
+pub(crate) fn all_workspaces() -> impl Iterator<Item = (&'static str, PathBuf)> {
+    workspaces().into_iter().chain([("ebpf", ebpf())])
+}
+
+/// The BPF programs' workspace.
+pub(crate) fn ebpf() -> PathBuf {
+    root().join("aegis-ebpf")
+}
+
+/// Build output of the BPF programs' workspace.
+pub(crate) fn ebpf_target() -> PathBuf {
+    ebpf().join("target")
+}
+
 /// Build output of the root workspace, as cargo resolves it.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {

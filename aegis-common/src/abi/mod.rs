@@ -22,9 +22,14 @@
 //! Numbers are in host byte order: both sides run on one machine.
 
 pub mod env;
+// The BPF programs need none of the shared pages, and their target has no 32-bit atomics.
+#[cfg(target_has_atomic = "32")]
 mod layout;
+#[cfg(target_has_atomic = "32")]
 pub mod lease;
+#[cfg(target_has_atomic = "32")]
 pub mod ledger;
+pub mod lifecycle;
 pub mod message;
 
 /// First eight bytes of a ledger and of a lease page (`AEGISABI` read as a little-endian number).

@@ -4,13 +4,13 @@ use anyhow::{Context, Result};
 
 use super::Violation;
 use crate::command::{cargo, line};
-use crate::workspace::{root, workspaces};
+use crate::workspace::{all_workspaces, root};
 
 /// `cargo deny check licenses bans sources`. Advisories need a database from the network and are
 /// looked at only when it can be had.
 pub(crate) fn check() -> Result<Vec<Violation>> {
     let mut found = Vec::new();
-    for (name, directory) in workspaces() {
+    for (name, directory) in all_workspaces() {
         let mut command = cargo();
         command
             .arg("deny")

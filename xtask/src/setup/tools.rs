@@ -36,7 +36,7 @@ pub(crate) fn steps() -> Vec<Step> {
             ],
             used_by: &[],
             check: || version_line("cc", "--version"),
-            install: || apt("gcc"),
+            install: || apt(&["gcc"]),
             by_hand: "apt-get install gcc libc6-dev",
         },
         Step {
@@ -44,7 +44,7 @@ pub(crate) fn steps() -> Vec<Step> {
             required_by: &[Verb::Lint],
             used_by: &[],
             check: || version_line("readelf", "--version"),
-            install: || apt("binutils"),
+            install: || apt(&["binutils"]),
             by_hand: "apt-get install binutils",
         },
         Step {
@@ -68,7 +68,7 @@ pub(crate) fn steps() -> Vec<Step> {
             required_by: &[],
             used_by: &[Verb::Test],
             check: || version_line("musl-gcc", "--version"),
-            install: || apt("musl-tools"),
+            install: || apt(&["musl-tools"]),
             by_hand: "apt-get install musl-tools (without it the musl transparency test is skipped)",
         },
     ]
@@ -125,7 +125,11 @@ fn install(package: &str, version: &str) -> Result<()> {
         .context("is the crates.io registry reachable?")
 }
 
-fn apt(package: &str) -> Result<()> {
+/// Installs Debian packages.
+///
+/// # Errors
+/// Not root, no apt, or no such package.
+pub(crate) fn apt(packages: &[&str]) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("not root, so no system package is installed");
     }
@@ -135,7 +139,8 @@ fn apt(package: &str) -> Result<()> {
     let install = || {
         command::run(
             Command::new("apt-get")
-                .args(["install", "--yes", "--no-install-recommends", package])
+                .args(["install", "--yes", "--no-install-recommends"])
+                .args(packages)
                 .env("DEBIAN_FRONTEND", "noninteractive")
                 .stdout(std::process::Stdio::null()),
         )
