@@ -144,6 +144,7 @@ fn without_a_daemon_every_verb_is_69_with_a_way_out() {
         &["cancel", "#1"],
         &["gpus"],
         &["inspect"],
+        &["replay", "--trace", "history:30d"],
     ] {
         let (code, message) = refused(args);
         assert_eq!(code, 69, "{args:?}: {message}");
@@ -316,9 +317,51 @@ fn a_wrong_replay_is_refused_with_what_would_be_right() {
             "--seeds",
         ),
         (&[], "--generate"),
+        (&["--trace", "a.csv", "--generate", "open"], "--generate"),
+        (&["--trace", "history:soon"], "history:30d"),
+        (&["--trace", "/nonexistent/a.csv"], "No such file"),
     ] {
         let (code, message) = refused(["replay"].iter().chain(wrong));
         assert_eq!(code, 64, "{wrong:?}: {message}");
         assert!(message.contains(part), "{wrong:?}: {message}");
     }
+}
+
+#[test]
+fn replay_reads_traces_and_says_what_it_assumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jobs.csv");
+    let mut csv = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n".to_owned();
+    for job in 0..9 {
+        let (gpus, model) = if job == 4 { (8, "vgg16") } else { (1, "dqn") };
+        csv += &format!("{job},{gpus},{},100,{model},300,30\n", job * 30);
+    }
+    std::fs::write(&path, csv).unwrap();
+    let trace = path.to_str().unwrap();
+    let output = run(["replay", "--trace", trace, "--gpus", "2", "--json"]);
+    let notes = text(&output.stderr);
+    assert!(notes.contains("8 of 9 jobs"), "{notes}");
+    assert!(notes.contains("1 jobs want more GPUs"), "{notes}");
+    assert!(notes.contains("8 jobs run a program drawn"), "{notes}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["jobs"], 8);
+    assert_eq!(document["assumptions"].as_array().unwrap().len(), 3);
+
+    let pairs = dir.path().join("pairs.csv");
+    std::fs::write(&pairs, "program,beside,slowdown\ndqn,dqn,1.9\n").unwrap();
+    let cells = format!("cells={}", pairs.display());
+    let output = run(["replay", "--trace", trace, "--interference", &cells]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (code, message) = refused(["replay", "--generate", "open", "--interference", &cells]);
+    assert_eq!(code, 64);
+    assert!(message.contains("no program of it"), "{message}");
+
+    std::fs::write(
+        &path,
+        "job_id,num_gpu,submit_time,model_name,duration\n1,1,x,a,5\n",
+    )
+    .unwrap();
+    let (code, message) = refused(["replay", "--trace", trace]);
+    assert_eq!(code, 64);
+    assert!(message.contains("line 2, submit_time"), "{message}");
 }

@@ -2,17 +2,23 @@
 
 pub(in crate::cli) mod figures;
 mod interference;
+mod past;
+mod prepare;
 mod source;
 
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
 
 use self::figures::Row;
 use self::interference::Choice;
-use super::error::CliError;
+use self::prepare::Prepared;
+use self::source::TraceArg;
+use super::error::{CliError, warn};
 use super::render::replay as render;
+use super::render::sanitise::sanitise;
 use super::{Context, exit};
 use crate::config::quantity;
 use crate::replay::generate::Shape;
@@ -28,13 +34,19 @@ away, UNDONE counts jobs that failed or never ran.
 
 Policies: exclusive, horus, horus-paper, lucid, lucid-paper, aegis-released, aegis-peaks, aegis-gate-50 \
 (published), control, gentle, balanced, throughput, shortest (this scheduler's modes; control is \
-mode = \"gate\").
+mode = \"gate\"). All start without a history of commands.
+
+Of a file's jobs, a window is replayed that the seed chooses. Jobs whose program is unknown get one of the \
+built-in catalogue; what is assumed is said on standard error.
 
 Examples:
   aegis replay --generate philly --policy control
   aegis replay --generate saturn --policy lucid,aegis-released,control --seeds 5
   aegis replay --generate open --load 0.8 --gpus 8 --gpu-mem 80 --policy balanced
   aegis replay --generate venus --policy control --interference additive:2 --json
+  aegis replay --trace 60_job.csv --policy control --load 4
+  aegis replay --trace jobs.trace:gavel --policy control --interference cells=oracle_throughputs.json
+  aegis replay --trace history:30d --policy exclusive,control,balanced
 ";
 
 /// Most GPUs of the simulated machine.
@@ -46,10 +58,8 @@ const GIB: u64 = 1 << 30;
 /// Options of `replay`.
 #[derive(Args)]
 pub(super) struct ReplayArgs {
-    /// Jobs like those of a published production trace: philly, saturn, venus; or open: Poisson
-    /// arrivals.
-    #[arg(long, value_name = "SHAPE", value_parser = shape)]
-    generate: Shape,
+    #[command(flatten)]
+    source: Source,
     /// Policies to compare; exclusive is always among them.
     #[arg(
         long,
@@ -59,13 +69,14 @@ pub(super) struct ReplayArgs {
         value_parser = policy_name
     )]
     policy: Vec<&'static str>,
-    /// GPUs of the machine.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=MOST_GPUS))]
-    gpus: u32,
-    /// Memory of each, GiB.
-    #[arg(long, value_name = "GIB", default_value = "40", value_parser = gpu_mem)]
-    gpu_mem: u64,
-    /// Jobs; without it 20 per GPU.
+    /// GPUs of the machine; without it 3, or as many as this server has where its history is
+    /// replayed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_GPUS))]
+    gpus: Option<u32>,
+    /// Memory of each, GiB; without it 40, or the server's.
+    #[arg(long, value_name = "GIB", value_parser = gpu_mem)]
+    gpu_mem: Option<u64>,
+    /// At most that many jobs, consecutive ones; without it 20 per GPU, of the server's history all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     jobs: Option<u32>,
     /// What is random depends on this number only.
@@ -74,11 +85,13 @@ pub(super) struct ReplayArgs {
     /// The means over that many seeds, from 0.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: Option<u64>,
-    /// Divides the times between submissions; for open, the share of the machine that is asked for.
+    /// Divides the times between submissions; for open and for traces of run times alone, the share
+    /// of the machine that is asked for.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = load)]
     load: f64,
-    /// What sharing costs: additive (fitted on measured pairs) or asymmetric (a formula of the
-    /// programs' activity); a factor scales it.
+    /// What sharing costs: additive (fitted on measured pairs), asymmetric (a formula of the
+    /// programs' activity), or cells=FILE (measured pairs: Gavel's oracle_throughputs.json, or a
+    /// table program,beside,slowdown); a factor scales it.
     #[arg(
         long,
         value_name = "MODEL[:FACTOR]",
@@ -86,6 +99,24 @@ pub(super) struct ReplayArgs {
         value_parser = Choice::parse
     )]
     interference: Choice,
+}
+
+/// The jobs.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Source {
+    /// Jobs of a file (formats: philly, runtimes, gavel, muri, tiresias; recognised by its header),
+    /// or history:SPAN: those that ended on this server within that time.
+    #[arg(
+        long,
+        value_name = "FILE[:FORMAT]",
+        value_parser = OsStringValueParser::new().try_map(|text| TraceArg::parse(&text))
+    )]
+    trace: Option<TraceArg>,
+    /// Jobs like those of a published production trace: philly, saturn, venus; or open: Poisson
+    /// arrivals.
+    #[arg(long, value_name = "SHAPE", value_parser = shape)]
+    generate: Option<Shape>,
 }
 
 /// The `--json` document.
@@ -101,12 +132,17 @@ struct Document<'a> {
     load: f64,
     interference: &'static str,
     interference_factor: f64,
+    /// What had to be assumed about the jobs.
+    assumptions: &'a [String],
     policies: &'a [Row],
 }
 
 /// Replays and shows.
 pub(super) fn run(args: &ReplayArgs, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let cases = source::cases(args);
+    let Prepared { name, cases, notes } = prepare::prepare(args, cx)?;
+    for note in &notes {
+        warn(&format!("aegis: {}", sanitise(note)));
+    }
     let mut policies = vec![EXCLUSIVE];
     for &policy in &args.policy {
         if !policies.contains(&policy) {
@@ -115,15 +151,17 @@ pub(super) fn run(args: &ReplayArgs, cx: &mut Context<'_>) -> Result<u8, CliErro
     }
     let rows = compare(&cases, &policies);
     if cx.out.json {
+        let first = cases.first();
         cx.out.document(&Document {
-            trace: args.generate.name(),
-            jobs: cases.first().map_or(0, |case| case.trace.jobs.len()),
-            gpus: args.gpus,
-            gpu_mem: args.gpu_mem * GIB,
+            trace: &name,
+            jobs: first.map_or(0, |case| case.trace.jobs.len()),
+            gpus: first.map_or(0, |case| case.machine.gpus),
+            gpu_mem: first.map_or(0, |case| case.machine.gpu_memory),
             seeds: cases.iter().map(|case| case.seed).collect(),
             load: args.load,
             interference: args.interference.name(),
             interference_factor: args.interference.factor,
+            assumptions: &notes,
             policies: &rows,
         })?;
     } else {

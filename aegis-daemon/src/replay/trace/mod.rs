@@ -1,4 +1,17 @@
 //! Jobs and when they were submitted.
+//!
+//! ```text
+//!   published file --import--> jobs --assemble (window, programs)--> Trace
+//!   this server's finished jobs ----past (peaks, profiles)---------> Trace
+//! ```
+
+mod assemble;
+pub mod import;
+mod past;
+mod programs;
+
+pub use assemble::{Assembly, Assumed, assemble};
+pub use past::{PastAssumed, from_past};
 
 use super::workload::Workload;
 
