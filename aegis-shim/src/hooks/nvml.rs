@@ -64,10 +64,10 @@ pub(super) unsafe fn memory_info_v2(
     {
         memory.total = memory.total.min(view.total);
         memory.free = memory.free.min(view.free);
-        // NVML's own sum: total = reserved + used + free.
-        let taken = memory.total.saturating_sub(memory.free);
-        memory.reserved = memory.reserved.min(taken);
-        memory.used = taken - memory.reserved;
+        // All of the declared total is the job's. The driver's reserve is a share of the whole GPU:
+        // kept here, it would be larger than what the job uses and hide it.
+        memory.reserved = 0;
+        memory.used = memory.total.saturating_sub(memory.free);
     }
     status
 }
