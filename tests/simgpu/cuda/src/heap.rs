@@ -206,10 +206,21 @@ pub(crate) fn free(driver: &Driver, address: u64) -> Result<()> {
         .get(&address)
         .copied()
         .ok_or(Code::INVALID_VALUE)?;
-    if range.kind == Kind::Reserved {
+    if matches!(range.kind, Kind::Reserved | ARRAY) {
         return Err(Code::INVALID_VALUE);
     }
     release(driver, &mut heap, range);
+    Ok(())
+}
+
+const ARRAY: Kind = Kind::Large(AllocationKind::Array);
+
+/// `cuArrayDestroy`: an array's handle is no address that `cuMemFree` takes.
+pub(crate) fn free_array(driver: &Driver, handle: u64) -> Result<()> {
+    let mut heap = lock(&driver.heap);
+    let range = heap.ranges.get(&handle).copied();
+    let range = range.filter(|range| range.kind == ARRAY);
+    release(driver, &mut heap, range.ok_or(Code::INVALID_HANDLE)?);
     Ok(())
 }
 

@@ -223,7 +223,5 @@ fn write_attribute(value: Out<u64>, attribute: i32, pointer: u64) -> Result<()> 
 unsupported! {
     cuIpcGetMemHandle cuIpcOpenMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle
     cuIpcGetEventHandle cuIpcOpenEventHandle
-    cuArrayCreate_v2 cuArray3DCreate_v2 cuArrayDestroy cuArrayGetDescriptor_v2
-    cuMipmappedArrayCreate cuMipmappedArrayDestroy
     cuImportExternalMemory cuDestroyExternalMemory cuExternalMemoryGetMappedBuffer
 }

@@ -65,6 +65,7 @@ macro_rules! unsupported {
     )*};
 }
 
+mod array;
 mod attribute;
 mod context;
 mod copy;

@@ -4,8 +4,8 @@
 //! for the oldest: anything that asks for them asks for 3020 or later).
 
 use crate::ffi::{
-    context, copy, device, event, fill, graph, launch, legacy, library, link, memory, module, pool,
-    stream, vmm,
+    array, context, copy, device, event, fill, graph, launch, legacy, library, link, memory,
+    module, pool, stream, vmm,
 };
 
 /// Address of an exported function.
@@ -38,11 +38,11 @@ const fn entry(base: &'static str, version: i32, per_thread: bool, address: *con
 #[rustfmt::skip]
 pub(super) static TABLE: &[Entry] = &[
     entry("cuArray3DCreate", 2000, false, legacy::cuArray3DCreate as *const ()),
-    entry("cuArray3DCreate", 3020, false, memory::cuArray3DCreate_v2 as *const ()),
+    entry("cuArray3DCreate", 3020, false, array::cuArray3DCreate_v2 as *const ()),
     entry("cuArrayCreate", 2000, false, legacy::cuArrayCreate as *const ()),
-    entry("cuArrayCreate", 3020, false, memory::cuArrayCreate_v2 as *const ()),
-    entry("cuArrayDestroy", 2000, false, memory::cuArrayDestroy as *const ()),
-    entry("cuArrayGetDescriptor", 3020, false, memory::cuArrayGetDescriptor_v2 as *const ()),
+    entry("cuArrayCreate", 3020, false, array::cuArrayCreate_v2 as *const ()),
+    entry("cuArrayDestroy", 2000, false, array::cuArrayDestroy as *const ()),
+    entry("cuArrayGetDescriptor", 3020, false, array::cuArrayGetDescriptor_v2 as *const ()),
     entry("cuCheckpointProcessCheckpoint", 12000, false, legacy::cuCheckpointProcessCheckpoint as *const ()),
     entry("cuCheckpointProcessGetRestoreThreadId", 12000, false, legacy::cuCheckpointProcessGetRestoreThreadId as *const ()),
     entry("cuCheckpointProcessGetState", 12000, false, legacy::cuCheckpointProcessGetState as *const ()),
@@ -344,8 +344,8 @@ pub(super) static TABLE: &[Entry] = &[
     entry("cuMemsetD8", 7000, true, fill::cuMemsetD8_v2_ptds as *const ()),
     entry("cuMemsetD8Async", 2000, false, fill::cuMemsetD8Async as *const ()),
     entry("cuMemsetD8Async", 7000, true, fill::cuMemsetD8Async_ptsz as *const ()),
-    entry("cuMipmappedArrayCreate", 2000, false, memory::cuMipmappedArrayCreate as *const ()),
-    entry("cuMipmappedArrayDestroy", 2000, false, memory::cuMipmappedArrayDestroy as *const ()),
+    entry("cuMipmappedArrayCreate", 2000, false, array::cuMipmappedArrayCreate as *const ()),
+    entry("cuMipmappedArrayDestroy", 2000, false, array::cuMipmappedArrayDestroy as *const ()),
     entry("cuModuleEnumerateFunctions", 11000, false, module::cuModuleEnumerateFunctions as *const ()),
     entry("cuModuleGetFunction", 2000, false, module::cuModuleGetFunction as *const ()),
     entry("cuModuleGetFunctionCount", 11000, false, module::cuModuleGetFunctionCount as *const ()),

@@ -109,7 +109,9 @@ export! {
     journalled fn cuMemRetainAllocationHandle(handle: Out<u64>, pointer: u64) |call| {
         call.hex("pointer", pointer);
         handle.check()?;
-        handle.set(vmm::retain(driver::get()?, pointer)?)
+        let retained = vmm::retain(driver::get()?, pointer)?;
+        call.hex("handle", retained);
+        handle.set(retained)
     }
 
     journalled fn cuMemGetAllocationPropertiesFromHandle(properties: Out<Properties>, handle: u64) |call| {
