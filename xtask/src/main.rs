@@ -1,4 +1,4 @@
-//! Every developer command: `cargo xtask setup | test | lint | demo | bench | ebpf | install`.
+//! Every developer command: `cargo xtask setup | test | lint | demo | bench | compat | ebpf | install`.
 //!
 //! One file per verb. All of them print progress as `verb: …`, stop at the first thing that makes
 //! going on pointless, and name the command that repairs it.
@@ -6,6 +6,7 @@
 mod artifacts;
 mod bench;
 mod command;
+mod compat;
 mod demo;
 mod ebpf;
 mod evaluate;
@@ -28,7 +29,8 @@ use clap::{Parser, Subcommand};
                   cargo xtask test           build everything and run every test\n  \
                   cargo xtask lint           formatting, clippy, rustdoc, licences, layering, shim gates\n  \
                   cargo xtask demo           two simulated GPUs shared by a dozen training jobs\n  \
-                  cargo xtask bench scheduler --json   what the scheduling loop costs, simulated driver"
+                  cargo xtask bench scheduler --json   what the scheduling loop costs, simulated driver\n  \
+                  cargo xtask compat         client software from PyPI under the shim, simulated driver"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -47,6 +49,8 @@ enum Verb {
     Demo(demo::Options),
     /// Measure what AEGIS costs, on the simulated driver
     Bench(bench::Options),
+    /// Run real client software under the shim on the simulated driver
+    Compat(compat::Options),
     /// Replay generated traces under every policy: ratios to exclusive use
     Evaluate(evaluate::Options),
     /// Build the BPF programs that follow jobs' processes; finds or installs a compiler
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Lint(options) => lint::run(&options),
         Verb::Demo(options) => demo::run(&options),
         Verb::Evaluate(options) => evaluate::run(&options),
+        Verb::Compat(options) => compat::run(&options),
         Verb::Bench(options) => bench::run(&options),
         Verb::Ebpf(options) => ebpf::run(&options),
         Verb::Install(options) => install::run(&options),

@@ -32,6 +32,8 @@ pub(crate) enum Verb {
     Demo,
     /// `cargo xtask bench`.
     Bench,
+    /// `cargo xtask compat`.
+    Compat,
     /// `cargo xtask install`.
     Install,
     /// `cargo xtask ebpf`.

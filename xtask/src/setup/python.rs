@@ -13,7 +13,7 @@ use crate::workspace::venv;
 pub(crate) fn steps() -> Vec<Step> {
     vec![Step {
         name: "tinygrad",
-        required_by: &[Verb::Demo],
+        required_by: &[Verb::Demo, Verb::Compat],
         used_by: &[Verb::Test],
         check: tinygrad,
         install,
