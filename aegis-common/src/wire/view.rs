@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::ByteString;
-use crate::event::ForeignProcess;
+use crate::event::{ForeignProcess, Peer};
 use crate::id::{GpuIndex, JobId, Moment, ProcessKey};
 use crate::job::{Exit, Holding, JobState, Resources};
 use crate::learned::Learned;
@@ -177,6 +177,9 @@ pub struct GpuView {
     pub foreign: Vec<ForeignProcess>,
     /// It does not answer.
     pub lost: bool,
+    /// How far the others are, those that NVML told of.
+    #[serde(default)]
+    pub peers: Vec<Peer>,
 }
 
 /// Ledgers as `aegis inspect` shows them.

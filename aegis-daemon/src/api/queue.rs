@@ -22,9 +22,11 @@ pub(crate) fn handle(
         .count();
     let running = jobs.len() - pending;
     jobs.retain(|job| uid.is_none_or(|uid| job.uid == uid));
+    let explainer = owner.explainer();
     for job in &mut jobs {
         if job.state == JobState::Pending {
-            job.waits_for = owner.first_blocker(job.id);
+            let first = explainer.first(job.id);
+            job.waits_for = first.map(|blocker| blocker.to_string());
         }
     }
     if all {

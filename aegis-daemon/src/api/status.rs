@@ -10,7 +10,10 @@ use crate::owner::Owner;
 pub(crate) fn handle(owner: &mut Owner, job: JobId) -> Result<Response, Failure> {
     let mut view = owner.view(job)?;
     if view.state == JobState::Pending {
-        view.waits_for = owner.first_blocker(job);
+        view.waits_for = owner
+            .explainer()
+            .first(job)
+            .map(|blocker| blocker.to_string());
     }
     Ok(Response::Status {
         job: Box::new(view),

@@ -12,7 +12,7 @@ use aegis_common::wire::{ErrorCode, Failure, GpuView, Launch, LedgerView};
 use super::sample::by_uuid;
 use super::{Owner, Peer, Settings};
 use crate::lease::{LeaseName, inspect};
-use crate::scheduler::Infeasible;
+use crate::scheduler::{Explainer, Infeasible};
 use crate::store::{JobRecord, Store};
 
 impl Owner {
@@ -39,7 +39,26 @@ impl Owner {
         if let Err(failure) = self.store.put_job(&record) {
             tracing::error!(job = %record.id, error = %failure, "a job's record cannot be kept");
         }
+        self.keep(record);
+    }
+
+    /// Keeps a record in memory, without the environment: thousands of pending jobs would hold
+    /// thousands of nearly equal ones. [`Owner::whole_record`] has it.
+    pub(super) fn keep(&mut self, mut record: JobRecord) {
+        record.launch.env = Vec::new();
         self.records.insert(record.id, record);
+    }
+
+    /// A live job's record as it was submitted, from the database.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not there.
+    pub(super) fn whole_record(&self, job: JobId) -> Result<JobRecord, String> {
+        match self.store.job_record(job) {
+            Ok(Some(record)) => Ok(record),
+            Ok(None) => Err(format!("the database has no record of job {job}")),
+            Err(failure) => Err(failure.to_string()),
+        }
     }
 
     /// Could the machine ever run it?
@@ -91,10 +110,9 @@ impl Owner {
         })
     }
 
-    /// The first obstacle of a pending job, in words.
-    pub(crate) fn first_blocker(&mut self, job: JobId) -> Option<String> {
-        let now = self.clock.now();
-        self.core.explain(job, now).first().map(ToString::to_string)
+    /// What explains the jobs that are pending now.
+    pub(crate) fn explainer(&self) -> Explainer<'_> {
+        self.core.explainer(self.clock.now())
     }
 
     pub(crate) fn gpus(&mut self) -> Vec<GpuView> {

@@ -43,13 +43,21 @@ impl Owner {
             .core
             .job(job)
             .and_then(|job| job.attempts.last().map(|a| a.number));
-        let (Some(record), Some(attempt)) = (self.records.get(&job), attempt) else {
+        let Some(attempt) = attempt else {
             return;
+        };
+        // The environment is part of how a command is recognised.
+        let record = match self.whole_record(job) {
+            Ok(record) => record,
+            Err(error) => {
+                error!(%job, error, "what the attempt taught is lost");
+                return;
+            }
         };
         // The attempt itself was not stopped for others: then it would not have completed.
         let before = self.ran_before(job).filter(|_| observed.completed);
         let observed = &in_one_piece(observed, before.unwrap_or(0));
-        let command = command_of(record);
+        let command = command_of(&record);
         let key = LearnedKey {
             uid: record.uid,
             gpu_model: &observed.gpu_model,

@@ -103,7 +103,7 @@ pub struct Owner {
     processes: Processes,
     /// Processes of jobs that hold GPU memory without the shim.
     uninstrumented: BTreeMap<ProcessKey, JobId>,
-    /// Launch material and owner of every job that is not over.
+    /// Owner and command of every job that is not over, without its environment.
     records: BTreeMap<JobId, JobRecord>,
     /// Pids that NVML listed and that belonged to a job then.
     members: BTreeSet<u32>,

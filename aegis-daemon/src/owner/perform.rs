@@ -1,6 +1,7 @@
 //! Carrying out the core's actions.
 
 use aegis_common::action::{Action, GrowAnswer};
+use aegis_common::event::Event;
 use aegis_common::id::{GpuIndex, JobId, ProcessKey};
 use tracing::{error, info, warn};
 
@@ -66,9 +67,17 @@ impl Owner {
     }
 
     fn start(&mut self, job: JobId, attempt: u32, gpus: Vec<GpuIndex>, virtual_total: Option<u64>) {
-        let Some(record) = self.records.get(&job) else {
-            error!(%job, "a job without a record cannot be started");
-            return;
+        let record = match self.whole_record(job) {
+            Ok(record) => record,
+            Err(error) => {
+                error!(%job, error, "a job without its record cannot be started");
+                self.feed(Event::StartFailed {
+                    job,
+                    attempt,
+                    error,
+                });
+                return;
+            }
         };
         match virtual_total {
             Some(total) => self.virtual_totals.insert(job, total),
@@ -88,7 +97,7 @@ impl Owner {
         self.keepers.start(StartOrder {
             job,
             attempt,
-            record,
+            record: &record,
             gpu_uuids: &gpu_uuids,
             gpus: &gpus,
             resumed: self.ran_before(job).is_some(),

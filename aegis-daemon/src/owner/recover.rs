@@ -132,7 +132,7 @@ impl Owner {
     fn load_records(&mut self) -> Result<(), StoreError> {
         for job in self.core.live().collect::<Vec<_>>() {
             match self.store.job_record(job)? {
-                Some(record) => drop(self.records.insert(job, record)),
+                Some(record) => self.keep(record),
                 None => warn!(%job, "in the journal but without a record"),
             }
         }
@@ -298,5 +298,6 @@ fn known_gpu(view: GpuView) -> Option<GpuFound> {
         memory: view.memory,
         reserved: 0,
         tier: view.tier,
+        peers: view.peers,
     })
 }

@@ -262,7 +262,7 @@ async fn an_attempt_that_a_power_failure_left_without_a_record_is_not_run_again(
 async fn what_an_attempt_taught_counts_once_and_is_told_to_the_next_of_that_user() {
     let directory = crashed(&[]);
     let mut owner = recover(directory.path());
-    let record = owner.records[&JOB].clone();
+    let record = owner.whole_record(JOB).unwrap();
     assert_eq!(owner.recall(&record), Learned::default());
     let observed = Observed {
         gpu_model: "H200".to_owned(),

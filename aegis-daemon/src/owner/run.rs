@@ -77,7 +77,7 @@ impl Owner {
 
     /// NVML is read often only while there is a job.
     fn set_telemetry_pace(&mut self) {
-        let active = self.core.live().next().is_some();
+        let active = self.core.has_live();
         if active != self.telemetry_active
             && let Some(telemetry) = &self.telemetry
         {

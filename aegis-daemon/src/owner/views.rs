@@ -1,5 +1,7 @@
 //! Jobs as users see them: the core's figures joined with the record of the submission.
 
+use std::collections::BTreeMap;
+
 use aegis_common::bytes::ByteString;
 use aegis_common::id::JobId;
 use aegis_common::job::JobState;
@@ -18,7 +20,7 @@ impl Owner {
     /// `NotFound` if there never was one of that number; `Storage` if it cannot be read.
     pub(crate) fn view(&self, job: JobId) -> Result<JobView, Failure> {
         if let (Some(summary), Some(record)) = (self.core.job(job), self.records.get(&job)) {
-            return Ok(self.join(summary, record));
+            return Ok(self.join(summary, record, user_name(record.uid)));
         }
         match self.store.final_view(job) {
             Ok(Some(view)) => Ok(view),
@@ -34,10 +36,15 @@ impl Owner {
 
     /// Live jobs: running first, then pending in queue order.
     pub(crate) fn live_views(&self) -> Vec<JobView> {
-        self.core
-            .live()
-            .filter_map(|job| self.view(job).ok())
-            .collect()
+        // The system reads a file for each name.
+        let mut names: BTreeMap<u32, Option<String>> = BTreeMap::new();
+        let view = |job| {
+            let (summary, record) = (self.core.job(job)?, self.records.get(&job)?);
+            let name = names.entry(record.uid);
+            let name = name.or_insert_with(|| user_name(record.uid)).clone();
+            Some(self.join(summary, record, name))
+        };
+        self.core.live().filter_map(view).collect()
     }
 
     /// Jobs that are over while their last record cannot be written.
@@ -109,7 +116,7 @@ impl Owner {
         }
     }
 
-    fn join(&self, summary: JobSummary, record: &JobRecord) -> JobView {
+    fn join(&self, summary: JobSummary, record: &JobRecord, user: Option<String>) -> JobView {
         let idle = self.idle_gpus(&summary);
         let attempts = summary.attempts.into_iter().map(|attempt| Attempt {
             number: attempt.number,
@@ -128,7 +135,7 @@ impl Owner {
             id: record.id,
             name: record.name.clone(),
             uid: record.uid,
-            user: user_name(record.uid),
+            user,
             argv: record.launch.argv.clone(),
             cwd: record.launch.cwd.clone(),
             resources: summary.resources,

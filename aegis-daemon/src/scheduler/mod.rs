@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod budget;
+mod closest;
 mod core;
 mod demand;
 mod ending;
@@ -56,5 +57,6 @@ mod wake;
 mod tests;
 
 pub use self::core::Core;
+pub use self::explain::Explainer;
 pub use self::feasible::Infeasible;
 pub use self::view::{AttemptSummary, JobSummary};

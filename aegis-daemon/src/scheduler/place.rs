@@ -1,6 +1,6 @@
 //! Which pending jobs start where.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
 use aegis_common::action::Action;
@@ -99,7 +99,16 @@ impl Core {
             return None;
         }
         fitting.sort_unstable();
-        let mut gpus: Vec<GpuIndex> = fitting.iter().take(need).map(|&(.., gpu)| gpu).collect();
+        // How close they are matters less than that they are idle and without strangers.
+        let class = |&(occupied, foreign, ..): &Preference| (occupied, foreign);
+        let last = fitting.get(need.saturating_sub(1)).map(class);
+        let of = |wanted: Ordering| {
+            let same = fitting
+                .iter()
+                .filter(|one| Some(class(one)).cmp(&last) == wanted);
+            same.map(|&(.., gpu)| gpu).collect::<Vec<_>>()
+        };
+        let mut gpus = self.closest(&of(Ordering::Less), &of(Ordering::Equal), need);
         gpus.sort_unstable();
         Some(gpus)
     }

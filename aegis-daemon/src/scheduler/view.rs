@@ -124,6 +124,12 @@ impl Core {
         self.running.iter().copied().chain(self.queue.order())
     }
 
+    /// Whether any job is live.
+    #[must_use]
+    pub fn has_live(&self) -> bool {
+        !self.running.is_empty() || !self.queue.is_empty()
+    }
+
     /// The machine's GPUs, lost ones included, by index.
     #[must_use]
     pub fn gpus(&self, at: Moment) -> Vec<GpuView> {
@@ -149,6 +155,7 @@ impl Core {
                 residents: facts.residents,
                 foreign: gpu.foreign.clone(),
                 lost: gpu.lost,
+                peers: gpu.info.peers.clone(),
             }
         };
         self.gpus.values().map(view).collect()

@@ -1,7 +1,7 @@
 //! What telemetry tells the owner.
 
 use aegis_common::abi::GpuUuid;
-use aegis_common::event::Gpu;
+use aegis_common::event::{Gpu, Peer};
 use aegis_common::id::GpuIndex;
 use aegis_common::policy::Tier;
 
@@ -38,6 +38,8 @@ pub struct GpuFound {
     pub reserved: u64,
     /// The best tier that works here.
     pub tier: Tier,
+    /// How far the others are, those that NVML told of.
+    pub peers: Vec<Peer>,
 }
 
 impl From<&GpuFound> for Gpu {
@@ -48,7 +50,7 @@ impl From<&GpuFound> for Gpu {
             name: found.name.clone(),
             memory: found.memory,
             tier: found.tier,
-            peers: Vec::new(),
+            peers: found.peers.clone(),
         }
     }
 }

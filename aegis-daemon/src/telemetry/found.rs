@@ -9,6 +9,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::device::{self, Failure};
 use super::event::GpuFound;
+use super::topology;
 use crate::lease::uuid;
 
 /// Which index each GPU was given, by UUID.
@@ -71,6 +72,7 @@ pub(super) fn count<'nvml>(
         }
     }
     gpus.sort_by_key(|(_, found)| found.index);
+    topology::connect(nvml, &mut gpus);
     Ok(Count { gpus, missing })
 }
 
@@ -91,6 +93,7 @@ fn identify<'nvml>(
         memory: memory.total,
         reserved: memory.reserved,
         tier: device::tier(&device),
+        peers: Vec::new(),
     };
     Ok((device, found))
 }

@@ -19,6 +19,7 @@ mod processes;
 mod schedule;
 mod session;
 mod thread;
+mod topology;
 
 pub use attribute::{ProcessInfo, attribute, process_info};
 pub use checks::checks;

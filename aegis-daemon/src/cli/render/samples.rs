@@ -198,6 +198,7 @@ pub(in crate::cli) fn gpu() -> GpuView {
             bytes: 2 * GIB,
         }],
         lost: false,
+        peers: Vec::new(),
     }
 }
 

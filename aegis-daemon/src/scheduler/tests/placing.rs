@@ -1,7 +1,7 @@
 //! Which GPU, when: placement policies, observation, the gate.
 
 use aegis_common::action::Action;
-use aegis_common::event::Event;
+use aegis_common::event::{Event, Link, Peer};
 use aegis_common::id::GpuIndex;
 use aegis_common::job::{Exit, JobState, Phase, Resources};
 use aegis_common::policy::{Mode, Placement, Policy, Tier};
@@ -304,4 +304,73 @@ fn a_job_worth_its_slowdown_joins_a_busy_gpu_though_a_lesser_one_would_not_be() 
     // A job of the usual load uses what the resident leaves; one that uses nothing is only slowed.
     let job = world.submit(declared(9));
     assert!(world.is_starting(job), "{:?}", world.blockers(job));
+}
+
+/// Links of GPU `index` among eight: NVLink in pairs 0-5, 1-4, a PCIe switch below 0..4 and 4..8.
+fn linked(index: u32) -> Vec<Peer> {
+    let others = (0..8).filter(|&other| other != index);
+    let link = |other: u32| match (index.min(other), index.max(other)) {
+        (0, 5) | (1, 4) => Link::NvLink,
+        (low, high) if low / 4 == high / 4 => Link::Switch,
+        _ => Link::System,
+    };
+    let peer = |other| Peer {
+        gpu: gpu(other),
+        link: link(other),
+    };
+    others.map(peer).collect()
+}
+
+fn linked_world() -> World {
+    let mut world = World::new(8);
+    for gpu in &mut world.gpus {
+        gpu.peers = linked(gpu.index.0);
+    }
+    let gpus = world.gpus.clone();
+    world.feed(Event::MachineFound { gpus });
+    world
+}
+
+fn several(gpus: u32) -> Resources {
+    Resources {
+        gpus,
+        ..resources()
+    }
+}
+
+#[test]
+fn a_job_with_several_gpus_takes_those_closest_to_each_other() {
+    let mut world = linked_world();
+    let numbers =
+        |world: &World, job| -> Vec<u32> { placed(world, job).iter().map(|gpu| gpu.0).collect() };
+    // NVLink before a PCIe switch; of equally close sets the one taken first anyway.
+    let pair = world.run(several(2));
+    assert_eq!(numbers(&world, pair), [0, 5]);
+    let pair = world.run(several(2));
+    assert_eq!(numbers(&world, pair), [1, 4]);
+    // 2, 3, 6 and 7 are left: below one switch before across the machine.
+    let pair = world.run(several(2));
+    assert_eq!(numbers(&world, pair), [2, 3]);
+    let single = world.run(resources());
+    assert_eq!(numbers(&world, single), [6]);
+}
+
+#[test]
+fn four_gpus_stay_below_one_switch_though_a_pair_has_nvlink_across() {
+    let mut world = linked_world();
+    let four = world.run(several(4));
+    let four: Vec<u32> = placed(&world, four).iter().map(|gpu| gpu.0).collect();
+    assert_eq!(four, [0, 1, 2, 3]);
+}
+
+#[test]
+fn idle_gpus_far_apart_come_before_a_close_occupied_one() {
+    let mut world = linked_world();
+    let (holder, _) = world.steady(resources(), GIB);
+    assert_eq!(placed(&world, holder), [gpu(0)]);
+    let pair = world.run(several(2));
+    assert_eq!(placed(&world, pair), [gpu(1), gpu(4)]);
+    let rest = world.run(several(5));
+    let rest: Vec<u32> = placed(&world, rest).iter().map(|gpu| gpu.0).collect();
+    assert_eq!(rest, [2, 3, 5, 6, 7]);
 }

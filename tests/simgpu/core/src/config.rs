@@ -55,6 +55,10 @@ pub struct GpuConfig {
     pub supports_process_utilization: bool,
     /// Compute capability.
     pub compute_capability: (u32, u32),
+    /// GPUs with the same number are connected by NVLink.
+    pub nvlink: Option<u32>,
+    /// GPUs with the same number are below one PCIe switch; others meet at the host bridge.
+    pub switch: Option<u32>,
 }
 
 impl Default for MachineConfig {
@@ -80,6 +84,8 @@ impl Default for GpuConfig {
             supports_gpm: true,
             supports_process_utilization: true,
             compute_capability: (8, 0),
+            nvlink: None,
+            switch: None,
         }
     }
 }
