@@ -2,7 +2,7 @@
 
 use aegis_common::abi::ledger::{Bypass, Kind};
 
-use super::driver;
+use super::{driver, pools};
 use crate::admit::count_bypass;
 use crate::gpus::Place;
 use crate::memory::{Request, allocate, free, here};
@@ -126,6 +126,11 @@ fn captured(stream: u64, per_thread: bool) -> bool {
     captured
 }
 
+/// Host memory is neither charged nor refused.
+fn in_host_pool(pool: u64) -> bool {
+    active().is_some_and(|state| pools::is_host(state, pool))
+}
+
 /// A pool's GPU, which need not be the current one.
 fn in_pool(state: &State, pool: u64) -> Option<Place> {
     let here = here(state);
@@ -168,7 +173,7 @@ macro_rules! stream_ordered {
         ) -> i32 {
             // SAFETY: the application's own arguments.
             let call = || unsafe { real(out, bytes, pool, stream) };
-            if captured(stream, $per_thread) {
+            if in_host_pool(pool) || captured(stream, $per_thread) {
                 return call();
             }
             let request = Request {

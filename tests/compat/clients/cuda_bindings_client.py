@@ -51,6 +51,12 @@ def pools(device):
     ok(cu.cuMemAllocFromPoolAsync(4096, pool, stream))
     # Legal, and once a crash in another interposer: the synchronous free of such memory.
     ok(cu.cuMemFree(ok(cu.cuMemAllocFromPoolAsync(9 * MIB, pool, stream))))
+    # Host memory: on no GPU's account, and no GPU's limit refuses it.
+    wanted.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
+    wanted.location.id = 0
+    host = ok(cu.cuMemPoolCreate(wanted))
+    ok(cu.cuMemAllocFromPoolAsync(3 << 30, host, stream))
+    ok(cu.cuMemFreeAsync(ok(cu.cuMemAllocFromPoolAsync(4096, host, stream)), stream))
     ok(cu.cuStreamSynchronize(stream))
 
 

@@ -1,7 +1,7 @@
 //! What a process holds, from the simulator's journal alone: the figure that the shim's ledger must
 //! equal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use simgpu_core::journal::Record;
 
@@ -19,6 +19,8 @@ pub struct Books {
     /// Blocks by address or handle: kind and bytes.
     blocks: BTreeMap<u64, (&'static str, u64)>,
     physical: BTreeMap<u64, Physical>,
+    /// Pools in host memory.
+    host_pools: BTreeSet<u64>,
     /// Handle by mapped address.
     mappings: BTreeMap<u64, u64>,
 }
@@ -84,6 +86,11 @@ impl Books {
                 };
                 self.physical.insert(handle, made);
             }
+            "cuMemPoolCreate" if argument("location") != Some(DEVICE) => {
+                self.host_pools.insert(argument("pool").unwrap_or(0));
+            }
+            "cuMemAllocFromPoolAsync"
+                if argument("pool").is_some_and(|pool| self.host_pools.contains(&pool)) => {}
             "cuMemRetainAllocationHandle" => self.change(handle, |p| p.handles += 1),
             "cuMemRelease" => self.change(handle, |p| p.handles = p.handles.saturating_sub(1)),
             "cuMemMap" => {
@@ -242,6 +249,26 @@ mod tests {
         assert_eq!(books(&calls).used(), 64, "still referenced");
         calls.push(("cuMemRelease", "handle=0x5", 0));
         assert_eq!(books(&calls).used(), 0);
+    }
+
+    #[test]
+    fn blocks_of_a_host_pool_are_no_gpu_memory() {
+        let books = books(&[
+            ("cuMemPoolCreate", "location=2 pool=0xb1", 0),
+            ("cuMemPoolCreate", "location=1 pool=0xb2", 0),
+            (
+                "cuMemAllocFromPoolAsync",
+                "pool=0xb1 bytes=5 pointer=0x10",
+                0,
+            ),
+            (
+                "cuMemAllocFromPoolAsync",
+                "pool=0xb2 bytes=7 pointer=0x20",
+                0,
+            ),
+            ("cuMemFreeAsync", "pointer=0x10", 0),
+        ]);
+        assert_eq!((books.used(), books.peak), (7, 7));
     }
 
     #[test]

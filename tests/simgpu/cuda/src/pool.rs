@@ -20,6 +20,8 @@ const ALIGNMENT: u64 = 4096;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Pool {
     gpu: usize,
+    /// Takes nothing of the GPU's memory.
+    on_host: bool,
     reserved: u64,
     reserved_high: u64,
     used: u64,
@@ -68,8 +70,9 @@ impl Pools {
     }
 }
 
-pub(crate) fn create(driver: &Driver, device: i32) -> Result<u64> {
-    let gpu = driver.gpu(device)?;
+/// `cuMemPoolCreate`; without a device the pool is in host memory.
+pub(crate) fn create(driver: &Driver, device: Option<i32>) -> Result<u64> {
+    let gpu = driver.gpu(device.unwrap_or(0))?;
     let mut pools = lock(&driver.pools);
     let handle = pools.next;
     pools.next += 1;
@@ -77,6 +80,7 @@ pub(crate) fn create(driver: &Driver, device: i32) -> Result<u64> {
         handle,
         Pool {
             gpu,
+            on_host: device.is_none(),
             ..Pool::default()
         },
     );
@@ -93,7 +97,7 @@ pub(crate) fn destroy(driver: &Driver, handle: u64) -> Result<()> {
     driver
         .process
         .unreserve(pool.gpu, pool.reserved.saturating_sub(pool.used));
-    pool.reserved = pool.used;
+    pool.reserved = pool.reserved.min(pool.used);
     pool.threshold = 0;
     Ok(())
 }
@@ -138,7 +142,10 @@ pub(crate) fn allocate(
     let pool = pools.get(driver, handle)?;
     injected(driver, pool.gpu)?;
     let used = pool.used.checked_add(padded).ok_or(Code::OUT_OF_MEMORY)?;
-    let missing = used.saturating_sub(pool.reserved);
+    let missing = match pool.on_host {
+        true => 0,
+        false => used.saturating_sub(pool.reserved),
+    };
     let missing = missing
         .checked_next_multiple_of(BLOCK)
         .ok_or(Code::OUT_OF_MEMORY)?;
@@ -154,7 +161,7 @@ pub(crate) fn allocate(
     };
     pool.used = used;
     pool.used_high = pool.used_high.max(used);
-    let gpu = pool.gpu;
+    let (gpu, on_host) = (pool.gpu, pool.on_host);
     heap.ranges.insert(
         base,
         Range {
@@ -166,9 +173,11 @@ pub(crate) fn allocate(
             context: context.handle,
         },
     );
-    driver
-        .process
-        .note_allocation(base, bytes, gpu, AllocationKind::Pool);
+    if !on_host {
+        driver
+            .process
+            .note_allocation(base, bytes, gpu, AllocationKind::Pool);
+    }
     Ok(base)
 }
 

@@ -8,6 +8,7 @@ use crate::code::{Code, Result};
 use crate::context;
 use crate::driver;
 use crate::ffi::pointers::{In, Out};
+use crate::ffi::vmm::{DEVICE, HOST};
 use crate::heap;
 use crate::pool;
 use crate::stream;
@@ -93,11 +94,17 @@ export! {
         let driver = driver::get()?;
         result.check()?;
         let properties = properties.get()?;
-        // 1 pinned memory, on 1 a device.
-        if properties.allocation_type != 1 || properties.location_type != 1 || properties.handle_types != 0 {
+        call.arg("location", properties.location_type);
+        // 1 pinned memory.
+        if properties.allocation_type != 1 || properties.handle_types != 0 {
             return Err(Code::NOT_SUPPORTED);
         }
-        let pool = pool::create(driver, properties.location_id)?;
+        let device = match properties.location_type {
+            DEVICE => Some(properties.location_id),
+            kind if HOST.contains(&kind) => None,
+            _ => return Err(Code::INVALID_VALUE),
+        };
+        let pool = pool::create(driver, device)?;
         call.hex("pool", pool);
         result.set(pool)
     }

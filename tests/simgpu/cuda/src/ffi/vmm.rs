@@ -27,9 +27,9 @@ pub(super) struct Access {
 }
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
-const DEVICE: i32 = 1;
+pub(super) const DEVICE: i32 = 1;
 /// `CU_MEM_LOCATION_TYPE_HOST`, `…_HOST_NUMA`, `…_HOST_NUMA_CURRENT`.
-const HOST: std::ops::RangeInclusive<i32> = 2..=4;
+pub(super) const HOST: std::ops::RangeInclusive<i32> = 2..=4;
 
 export! {
     journalled fn cuMemAddressReserve(pointer: Out<u64>, bytes: usize, alignment: usize, wanted: u64, _flags: u64) |call| {
