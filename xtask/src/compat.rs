@@ -1,16 +1,19 @@
 //! `cargo xtask compat`: installs pinned client software, builds what it runs under, and shows the
 //! table of clients.
 
-use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use crate::artifacts::{self, Profile};
 use crate::command::{cargo, run as run_command};
 use crate::setup;
-use crate::workspace::{root, target, venv};
+use crate::setup::python::{CLIENTS, install_requirements};
+use crate::workspace::{root, target};
+
+/// numba-cuda with NVIDIA's compilers.
+const NUMBA: &str = "tests/compat/clients/requirements-numba.txt";
 
 /// Options of `compat`.
 #[derive(Args)]
@@ -29,10 +32,9 @@ pub(crate) struct Options {
 /// Something did not build, or a client failed.
 pub(crate) fn run(options: &Options) -> Result<()> {
     setup::prepare(setup::Verb::Compat, true)?;
-    for file in ["requirements.txt", "requirements-numba.txt"] {
-        let path = root().join("tests/compat/clients").join(file);
+    for file in [CLIENTS, NUMBA] {
         // Without it the rest still runs; the table says what is skipped.
-        if let Err(error) = install(&path) {
+        if let Err(error) = install_requirements(file) {
             eprintln!("compat: {error:#}; the clients of {file} are skipped");
         }
     }
@@ -58,21 +60,4 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         command.arg("--only").arg(only);
     }
     run_command(&mut command)
-}
-
-/// Installs the packages of a requirements file that are missing or of another version.
-fn install(requirements: &Path) -> Result<()> {
-    run_command(
-        Command::new(venv().join("bin/python"))
-            .args([
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--requirement",
-            ])
-            .arg(requirements),
-    )
-    .context("is PyPI reachable?")
 }

@@ -5,7 +5,7 @@
 //! as root.
 
 pub(crate) mod bpf;
-mod python;
+pub(crate) mod python;
 pub(crate) mod tools;
 
 use anyhow::{Result, bail};
