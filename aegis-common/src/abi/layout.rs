@@ -5,9 +5,10 @@ use core::mem::{offset_of, size_of};
 use super::MAX_GPUS;
 use super::lease::{LEASE_BYTES, LEASE_LINES_OFFSET, LeaseHeader, LeaseLine};
 use super::ledger::{
-    BYPASS_SLOTS, BYPASSES, GPU_LINES_OFFSET, GpuLine, KIND_SLOTS, KINDS, LAUNCH_LINES_OFFSET,
-    LEDGER_BYTES, LaunchLine, LedgerHeader,
+    BYPASS_SLOTS, BYPASSES, GPU_LINES_OFFSET, GpuLine, KIND_SLOTS, KINDS, LAUNCH_LINES,
+    LAUNCH_LINES_OFFSET, LEDGER_BYTES, LaunchLine, LedgerHeader,
 };
+use super::trace::{TRACE_ENTRIES, TRACED_LEDGER_BYTES, TRACES, TRACES_OFFSET, Trace};
 
 const _: () = {
     assert!(KINDS <= KIND_SLOTS && BYPASSES <= BYPASS_SLOTS);
@@ -41,6 +42,11 @@ const _: () = {
     assert!(offset_of!(LaunchLine, tid) == 40);
     assert!(offset_of!(LaunchLine, gpu) == 48);
     assert!(LAUNCH_LINES_OFFSET == 8192 && LEDGER_BYTES == 16384);
+    assert!(TRACE_ENTRIES.is_power_of_two() && TRACES <= LAUNCH_LINES);
+    assert!(offset_of!(Trace, marks) == 0 && offset_of!(Trace, sum) == 8);
+    assert!(offset_of!(Trace, entries) == 64);
+    assert!(size_of::<Trace>() == 65600);
+    assert!(TRACES_OFFSET == 16384 && TRACED_LEDGER_BYTES == 1_065_984);
     assert!(size_of::<LeaseHeader>() <= LEASE_LINES_OFFSET);
     assert!(offset_of!(LeaseHeader, abi_major) == 8);
     assert!(offset_of!(LeaseHeader, lines) == 16);

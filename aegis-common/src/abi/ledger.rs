@@ -3,6 +3,7 @@
 //! Layout (bytes): header `0..4096`, then [`MAX_GPUS`] GPU lines of 256 bytes, then
 //! [`LAUNCH_LINES`] launch lines of 128 bytes. All counters are independent `u64`s; a reader
 //! never needs two of them to agree.
+//! Launch traces follow ([`super::trace`]).
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -38,7 +39,7 @@ pub const KIND_NAMES: [&str; KINDS] = ["linear", "managed", "pool", "vmm", "arra
 /// Threads that count launches without sharing a cache line. Further threads share the last line
 /// with atomic additions.
 pub const LAUNCH_LINES: usize = 64;
-/// Bytes of a ledger.
+/// Bytes of a ledger without its traces.
 pub const LEDGER_BYTES: usize = 4096 + MAX_GPUS * 256 + LAUNCH_LINES * 128;
 /// Offset of the first GPU line.
 pub const GPU_LINES_OFFSET: usize = 4096;

@@ -6,6 +6,7 @@
 //!         <-----------------------------------            + ledger memfd, + read-only lease page
 //!
 //!   ledger  (4096 + 16 x 256 + 64 x 128 bytes)   written by the process alone, read by the daemon
+//!   traces  (16 x 65600 bytes after the ledger)  likewise; only those of launching threads exist
 //!   lease   (4096 bytes)                         written by the daemon alone, read by the process
 //!
 //!                 grow (SOCK_SEQPACKET)                    one fresh connection per request
@@ -31,13 +32,14 @@ pub mod lease;
 pub mod ledger;
 pub mod lifecycle;
 pub mod message;
+pub mod trace;
 
 /// First eight bytes of a ledger and of a lease page (`AEGISABI` read as a little-endian number).
 pub const MAGIC: u64 = u64::from_le_bytes(*b"AEGISABI");
 /// Incompatible changes. A shim and a daemon that differ here ignore each other.
 pub const ABI_MAJOR: u32 = 1;
 /// Compatible additions: a reader ignores what it does not know.
-pub const ABI_MINOR: u32 = 0;
+pub const ABI_MINOR: u32 = 1;
 /// GPUs a process can use at once. HGX boards hold 8, MIG splits one GPU into at most 7.
 pub const MAX_GPUS: usize = 16;
 /// A GPU slot index that means "not known".

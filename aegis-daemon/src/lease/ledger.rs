@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use aegis_common::abi::ledger::{GPU_LINES_OFFSET, GpuLine, LEDGER_BYTES, LedgerHeader};
+use aegis_common::abi::trace::TRACED_LEDGER_BYTES;
 use aegis_common::abi::{ABI_MAJOR, ABI_MINOR, MAGIC, MAX_GPUS};
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create,
@@ -38,7 +39,7 @@ impl LedgerFile {
             Err(Errno::INVAL) => memfd_create(name, flags)?,
             other => other?,
         };
-        ftruncate(&fd, LEDGER_BYTES as u64)?;
+        ftruncate(&fd, TRACED_LEDGER_BYTES as u64)?;
         let file = File::from(fd);
         for (offset, bytes) in [
             (
@@ -64,7 +65,8 @@ impl LedgerFile {
         Ok(Self(file))
     }
 
-    /// Takes over a descriptor that a keeper held while the daemon was away.
+    /// Takes over a descriptor that a keeper held while the daemon was away. The ledger of an older
+    /// daemon has no traces.
     ///
     /// # Errors
     ///
@@ -79,7 +81,7 @@ impl LedgerFile {
         }
         let file = File::from(fd);
         let size = file.metadata()?.len();
-        if size != LEDGER_BYTES as u64 {
+        if ![LEDGER_BYTES, TRACED_LEDGER_BYTES].contains(&usize::try_from(size).unwrap_or(0)) {
             return Err(LedgerError::Size(size));
         }
         Ok(Self(file))
@@ -185,6 +187,11 @@ mod tests {
         assert!(matches!(adopted, Err(LedgerError::Unsealed)));
 
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let older = memfd_create("aegis-ledger:1:2:3", flags).unwrap();
+        ftruncate(&older, LEDGER_BYTES as u64).unwrap();
+        fcntl_add_seals(&older, SEALS).unwrap();
+        LedgerFile::adopt(older).unwrap();
+
         let unsealed = memfd_create("aegis-ledger:1:2:3", flags).unwrap();
         let unsealed = LedgerFile::adopt(unsealed);
         assert!(matches!(unsealed, Err(LedgerError::Unsealed)));

@@ -1,7 +1,7 @@
 //! Counting launches, copies and memsets.
 //!
-//! The exported functions (see `macros.rs`) add one to the thread's launch line and jump to the
-//! driver: no clock, no atomic addition, no call. What happens before a thread has its line is here.
+//! The exported functions (see `macros.rs`) add one to the thread's launch line, launches also leave
+//! a mark in its trace, and jump to the driver: no clock, no atomic addition, no call. What happens before a thread has its line is here.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -23,6 +23,7 @@ const SHARED_LINE: usize = LAUNCH_LINES - 1;
 /// Marks a thread for which no line was left. Its null line sends every launch here.
 static OVERFLOW: Cell = Cell {
     line: AtomicPtr::new(core::ptr::null_mut()),
+    trace: AtomicPtr::new(core::ptr::null_mut()),
     owner: AtomicU32::new(0),
 };
 
@@ -133,6 +134,11 @@ fn claim(state: &'static State, active: bool) -> Option<&'static LaunchLine> {
             Ordering::Relaxed,
         );
         line.tid.store(u64::from(tid), Ordering::Relaxed);
+        let trace = index
+            .filter(|_| active)
+            .and_then(|index| state.shared.trace(index));
+        let trace = core::ptr::from_ref(trace.unwrap_or(&state.spare_trace)).cast_mut();
+        cell.trace.store(trace, Ordering::Release);
         cell.line
             .store(core::ptr::from_ref(line).cast_mut(), Ordering::Release);
     }

@@ -7,9 +7,10 @@
 use core::ffi::{CStr, c_char, c_int};
 
 use aegis_common::abi::ledger::LaunchLine;
+use aegis_common::abi::trace::{TRACE_ENTRIES, Trace};
 use shim_core::names::{Names, Route};
 
-use super::macros::hook_table;
+use super::macros::{enter, hook_table, launched, slow_path};
 use super::{alloc, arrays, capture, context, info, launch, nvml, pools, proc_address, real, vmm};
 
 /// `CUresult`.
@@ -148,18 +149,18 @@ hook_table! {
         (stream: u64) => capture::destroy_stream;
 
     // Launches.
-    count cuLaunchKernel [cuLaunchKernel 4000 legacy] += kernels;
-    count cuLaunchKernel_ptsz [cuLaunchKernel 7000 per_thread] += kernels;
-    count cuLaunchKernelEx [cuLaunchKernelEx 11060 legacy] += kernels;
-    count cuLaunchKernelEx_ptsz [cuLaunchKernelEx 11060 per_thread] += kernels;
-    count cuLaunchCooperativeKernel [cuLaunchCooperativeKernel 9000 legacy] += kernels;
-    count cuLaunchCooperativeKernel_ptsz [cuLaunchCooperativeKernel 9000 per_thread] += kernels;
-    count cuLaunch [cuLaunch 2000 legacy] += kernels;
-    count cuLaunchGrid [cuLaunchGrid 2000 legacy] += kernels;
-    count cuLaunchGridAsync [cuLaunchGridAsync 2000 legacy] += kernels;
+    launch cuLaunchKernel [cuLaunchKernel 4000 legacy] += kernels of function_and_grid;
+    launch cuLaunchKernel_ptsz [cuLaunchKernel 7000 per_thread] += kernels of function_and_grid;
+    launch cuLaunchKernelEx [cuLaunchKernelEx 11060 legacy] += kernels of config;
+    launch cuLaunchKernelEx_ptsz [cuLaunchKernelEx 11060 per_thread] += kernels of config;
+    launch cuLaunchCooperativeKernel [cuLaunchCooperativeKernel 9000 legacy] += kernels of function_and_grid;
+    launch cuLaunchCooperativeKernel_ptsz [cuLaunchCooperativeKernel 9000 per_thread] += kernels of function_and_grid;
+    launch cuLaunch [cuLaunch 2000 legacy] += kernels of handle;
+    launch cuLaunchGrid [cuLaunchGrid 2000 legacy] += kernels of handle;
+    launch cuLaunchGridAsync [cuLaunchGridAsync 2000 legacy] += kernels of handle;
     count cuLaunchCooperativeKernelMultiDevice [cuLaunchCooperativeKernelMultiDevice 9000 legacy] += kernels;
-    count cuGraphLaunch [cuGraphLaunch 10000 legacy] += graphs;
-    count cuGraphLaunch_ptsz [cuGraphLaunch 10000 per_thread] += graphs;
+    launch cuGraphLaunch [cuGraphLaunch 10000 legacy] += graphs of handle;
+    launch cuGraphLaunch_ptsz [cuGraphLaunch 10000 per_thread] += graphs of handle;
     count cuLaunchHostFunc [cuLaunchHostFunc 10000 legacy] += host_functions;
     count cuLaunchHostFunc_ptsz [cuLaunchHostFunc 10000 per_thread] += host_functions;
 

@@ -1,11 +1,14 @@
 //! The two pages shared with the daemon: the ledger, written here, and the lease, read here.
 
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use aegis_common::abi::lease::{LEASE_BYTES, LEASE_LINES_OFFSET, LeaseHeader, LeaseLine};
 use aegis_common::abi::ledger::{
     GPU_LINES_OFFSET, GpuLine, LAUNCH_LINES, LAUNCH_LINES_OFFSET, LEDGER_BYTES, LaunchLine,
     LedgerHeader,
+};
+use aegis_common::abi::trace::{
+    TRACED_LEDGER_BYTES, TRACES, TRACES_OFFSET, TRACES_SINCE_MINOR, Trace,
 };
 use aegis_common::abi::{ABI_MAJOR, MAGIC, MAX_GPUS};
 use shim_core::sys::syscall;
@@ -14,6 +17,8 @@ use shim_core::sys::syscall;
 pub(crate) struct Shared {
     ledger: AtomicPtr<u8>,
     lease: AtomicPtr<u8>,
+    /// Traces in the ledger's mapping: none from a daemon that is older than they are.
+    traces: AtomicUsize,
 }
 
 impl Shared {
@@ -21,15 +26,22 @@ impl Shared {
     pub(crate) fn map(&self, ledger: i32, lease: i32) -> bool {
         const PROT_READ: i32 = 1;
         const PROT_READ_WRITE: i32 = 3;
-        let Some(ledger) = map(ledger, LEDGER_BYTES, PROT_READ_WRITE) else {
+        let whole = map(ledger, TRACED_LEDGER_BYTES, PROT_READ_WRITE);
+        let traced = whole.is_some();
+        let Some(ledger) = whole.or_else(|| map(ledger, LEDGER_BYTES, PROT_READ_WRITE)) else {
             return false;
+        };
+        let ledger_bytes = if traced {
+            TRACED_LEDGER_BYTES
+        } else {
+            LEDGER_BYTES
         };
         let Some(lease) = map(lease, LEASE_BYTES, PROT_READ) else {
             // SAFETY: mapped above and not used yet.
-            unsafe { syscall::munmap(ledger, LEDGER_BYTES) };
+            unsafe { syscall::munmap(ledger, ledger_bytes) };
             return false;
         };
-        // SAFETY: a mapping of LEDGER_BYTES, of atomics.
+        // SAFETY: a mapping of at least LEDGER_BYTES, of atomics.
         let header = unsafe { &*ledger.cast::<LedgerHeader>() };
         // SAFETY: a mapping of LEASE_BYTES, of atomics.
         let terms = unsafe { &*lease.cast::<LeaseHeader>() };
@@ -38,11 +50,14 @@ impl Shared {
             && terms.magic.load(Ordering::Relaxed) == MAGIC
             && terms.abi_major.load(Ordering::Relaxed) == ABI_MAJOR;
         if fits {
+            let traced = traced && header.abi_minor.load(Ordering::Relaxed) >= TRACES_SINCE_MINOR;
+            let traces = if traced { TRACES } else { 0 };
+            self.traces.store(traces, Ordering::Relaxed);
             self.lease.store(lease, Ordering::Relaxed);
             self.ledger.store(ledger, Ordering::Release);
         } else {
             // SAFETY: mapped above and not used by anyone.
-            unsafe { syscall::munmap(ledger, LEDGER_BYTES) };
+            unsafe { syscall::munmap(ledger, ledger_bytes) };
             // SAFETY: as above.
             unsafe { syscall::munmap(lease, LEASE_BYTES) };
         }
@@ -74,6 +89,17 @@ impl Shared {
         let line = self.part::<LaunchLine>(&self.ledger, LAUNCH_LINES_OFFSET, slot)?;
         // SAFETY: within the ledger mapping, which is never unmapped.
         Some(unsafe { &*line })
+    }
+
+    /// A thread's trace in the ledger.
+    pub(crate) fn trace(&self, slot: usize) -> Option<&'static Trace> {
+        let trace = self.part::<Trace>(&self.ledger, TRACES_OFFSET, slot)?;
+        // Read after the ledger's address, with which it was published.
+        if slot >= self.traces.load(Ordering::Relaxed) {
+            return None;
+        }
+        // SAFETY: within the ledger mapping, which is never unmapped.
+        Some(unsafe { &*trace })
     }
 
     /// The lease page's header.

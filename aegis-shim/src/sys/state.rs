@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use aegis_common::abi::MAX_GPUS;
 use aegis_common::abi::ledger::{LAUNCH_LINES, LaunchLine};
+use aegis_common::abi::trace::Trace;
 use shim_core::blocks::Blocks;
 use shim_core::capture::Captures;
 use shim_core::contexts::Contexts;
@@ -32,6 +33,9 @@ pub(crate) struct Cell {
     /// The launch line that the thread counts in; null: claim one first. At offset 0 for the
     /// launch hooks' assembly.
     pub(crate) line: AtomicPtr<LaunchLine>,
+    /// Where the thread traces its launches; not null while `line` is not. At offset 8 for the
+    /// assembly.
+    pub(crate) trace: AtomicPtr<Trace>,
     /// Id of the thread that owns the cell, 0 if nobody does.
     pub(crate) owner: AtomicU32,
 }
@@ -54,6 +58,8 @@ pub(crate) struct State {
     pub(crate) cells: [Cell; LAUNCH_LINES],
     /// Launch lines for a process without a ledger: counted in, never read.
     pub(crate) spare_lines: [LaunchLine; LAUNCH_LINES],
+    /// The trace of every thread without one in the ledger: written by all of them, never read.
+    pub(crate) spare_trace: Trace,
     pub(crate) first_launch: AtomicU32,
     pub(crate) blocks: Blocks,
     pub(crate) physical: SpinLock<Physical>,

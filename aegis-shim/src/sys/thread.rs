@@ -30,9 +30,10 @@ pub(crate) struct ThreadSlot {
 
 const _: () = {
     assert!(size_of::<ThreadSlot>() == 16);
-    // The launch hooks follow slot -> cell -> line at these offsets.
+    // The launch hooks follow slot -> cell -> line and trace at these offsets.
     assert!(core::mem::offset_of!(ThreadSlot, cell) == 0);
     assert!(core::mem::offset_of!(super::state::Cell, line) == 0);
+    assert!(core::mem::offset_of!(super::state::Cell, trace) == 8);
 };
 
 /// This thread's slot.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use aegis_common::abi::lease::{FLAG_HELD, LeaseLine, UNLIMITED};
 use aegis_common::abi::ledger::LEDGER_BYTES;
 use aegis_common::abi::message::{Answer, Op, Request, Verdict};
-use aegis_common::abi::{ABI_MAJOR, MAGIC};
+use aegis_common::abi::{ABI_MAJOR, ABI_MINOR, MAGIC};
 use tempfile::TempDir;
 
 use crate::sys::{self, Lease, Ledger, monotonic_ns};
@@ -41,6 +41,8 @@ struct Shared {
     requests: Mutex<Sender<Request>>,
     /// `None`: a hello is never answered.
     hello: Option<Verdict>,
+    /// The minor ABI version it speaks.
+    minor: u32,
 }
 
 /// A daemon for tests: both GPUs are held without limit and growth is denied, until told otherwise.
@@ -59,17 +61,28 @@ impl FakeDaemon {
         Self::answering_hello(Some(Verdict::Granted))
     }
 
+    /// Starts one of ABI 1.0, whose ledgers have no traces.
+    #[must_use]
+    pub fn of_abi_1_0() -> Self {
+        Self::new(Some(Verdict::Granted), 0)
+    }
+
     /// Starts one that answers `hello` with `verdict`, or never.
     ///
     /// # Panics
     /// If the system gives no socket or memory.
     #[must_use]
     pub fn answering_hello(verdict: Option<Verdict>) -> Self {
+        Self::new(verdict, ABI_MINOR)
+    }
+
+    fn new(verdict: Option<Verdict>, minor: u32) -> Self {
         let directory = TempDir::with_prefix("aegis-").expect("a directory");
         let socket = Arc::new(sys::listen(&directory.path().join("s")).expect("a socket"));
         let lease = Lease::new().expect("memory");
         lease.header().magic.store(MAGIC, SeqCst);
         lease.header().abi_major.store(ABI_MAJOR, SeqCst);
+        lease.header().abi_minor.store(minor, SeqCst);
         lease.header().heartbeat_ns.store(monotonic_ns(), SeqCst);
         for (gpu, byte) in [0xa0u8, 0xa1].into_iter().enumerate() {
             let line = lease.line(gpu);
@@ -87,6 +100,7 @@ impl FakeDaemon {
             policy: Mutex::new(Box::new(|_| Act::Answer(Verdict::Denied, None))),
             requests: Mutex::new(sender),
             hello: verdict,
+            minor,
         });
         let listener = std::thread::spawn({
             let (socket, shared) = (Arc::clone(&socket), Arc::clone(&shared));
@@ -236,9 +250,14 @@ impl Shared {
             let _ = sys::send(connection, &answer, &[]);
             return;
         }
-        let ledger = Ledger::new().expect("memory");
+        let ledger = match self.minor {
+            0 => Ledger::untraced(),
+            _ => Ledger::new(),
+        }
+        .expect("memory");
         ledger.header().magic.store(MAGIC, SeqCst);
         ledger.header().abi_major.store(ABI_MAJOR, SeqCst);
+        ledger.header().abi_minor.store(self.minor, SeqCst);
         ledger.header().size.store(LEDGER_BYTES as u32, SeqCst);
         let lease = self.lease.0.read_only().expect("/proc");
         let descriptors = [ledger.0.fd(), lease.as_raw_fd()];

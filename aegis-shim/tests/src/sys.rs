@@ -10,6 +10,7 @@ use aegis_common::abi::ledger::{
     GPU_LINES_OFFSET, GpuLine, LAUNCH_LINES, LAUNCH_LINES_OFFSET, LEDGER_BYTES, LaunchLine,
     LedgerHeader,
 };
+use aegis_common::abi::trace::{TRACED_LEDGER_BYTES, TRACES, TRACES_OFFSET, Trace};
 
 /// Memory shared with the client.
 #[derive(Debug)]
@@ -100,6 +101,14 @@ impl Ledger {
     /// # Errors
     /// If the kernel gives no memory.
     pub fn new() -> io::Result<Self> {
+        Pages::new(TRACED_LEDGER_BYTES).map(Self)
+    }
+
+    /// As daemons of ABI 1.0 made them: without traces.
+    ///
+    /// # Errors
+    /// If the kernel gives no memory.
+    pub fn untraced() -> io::Result<Self> {
         Pages::new(LEDGER_BYTES).map(Self)
     }
 
@@ -113,6 +122,11 @@ impl Ledger {
     #[must_use]
     pub fn gpu(&self, slot: usize) -> &GpuLine {
         self.0.at(GPU_LINES_OFFSET + slot * size_of::<GpuLine>())
+    }
+
+    /// All traces.
+    pub fn traces(&self) -> impl Iterator<Item = &Trace> {
+        (0..TRACES).map(|slot| self.0.at(TRACES_OFFSET + slot * size_of::<Trace>()))
     }
 
     /// All launch lines.
