@@ -104,6 +104,7 @@ fn job(id: u64, state: JobState) -> JobView {
         waits_for: None,
         learned: None,
         idle: Vec::new(),
+        slowdown: None,
     }
 }
 

@@ -15,7 +15,7 @@ pub use request::{Launch, Request, Submit, SuspendWish};
 pub use response::{ErrorCode, Failure, Response};
 pub use view::{
     Attempt, Check, CheckState, DaemonView, Explained, Explanation, GpuProcess, GpuView, IdleGpu,
-    Inspection, JobView, KindBytes, LedgerGpu, LedgerView, QueueView,
+    Inspection, JobView, KindBytes, LedgerGpu, LedgerView, PaceView, QueueView,
 };
 
 /// Raised with every incompatible change of the messages.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::bytes::ByteString;
 use crate::event::{ForeignProcess, Peer};
 use crate::id::{GpuIndex, JobId, Moment, ProcessKey};
-use crate::job::{Exit, Holding, JobState, Resources};
+use crate::job::{Exit, Holding, JobState, Resources, Slowdown};
 use crate::learned::Learned;
 use crate::policy::Tier;
 use crate::reason::{Blocker, RetryReason, StopReason};
@@ -58,6 +58,9 @@ pub struct JobView {
     /// Its GPUs on which nothing happens.
     #[serde(default)]
     pub idle: Vec<IdleGpu>,
+    /// How much slower it runs than alone; `None`: it does not run.
+    #[serde(default)]
+    pub slowdown: Option<Slowdown>,
 }
 
 /// A GPU that a running job keeps from others without using it.
@@ -222,8 +225,26 @@ pub struct LedgerView {
     pub captures_open: u32,
     /// Per GPU.
     pub gpus: Vec<LedgerGpu>,
+    /// How fast it repeats its launch sequence, as last measured; `None`: not known.
+    #[serde(default)]
+    pub pace: Option<PaceView>,
     /// What is wrong with the ledger, if it contradicts itself or NVML.
     pub warning: Option<String>,
+}
+
+/// How fast a process repeated its launch sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaceView {
+    /// Which sequence.
+    pub fingerprint: u64,
+    /// Launches in it.
+    pub period: u64,
+    /// Repetitions per 1,000,000 seconds.
+    pub rate_uhz: u64,
+    /// How long was measured, milliseconds.
+    pub window_ms: u32,
+    /// How long ago the measurement ended, milliseconds.
+    pub age_ms: u64,
 }
 
 /// One process's account on one GPU.

@@ -163,6 +163,7 @@ mod tests {
             bypasses: vec![],
             captures_open: 0,
             gpus: vec![],
+            pace: None,
             warning: None,
         }
     }

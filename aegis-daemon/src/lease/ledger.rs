@@ -96,8 +96,8 @@ impl LedgerFile {
     pub fn read(&self) -> Result<LedgerSnapshot, LedgerError> {
         // The shim raises `used` before it lowers `inflight`. Taken from an earlier copy than the
         // rest, `inflight` may count a block twice; taken later, it could miss one.
-        let earlier = self.copy()?;
-        let mut bytes = self.copy()?;
+        let earlier = self.copy(0, LEDGER_BYTES)?;
+        let mut bytes = self.copy(0, LEDGER_BYTES)?;
         for line in 0..MAX_GPUS {
             let from =
                 GPU_LINES_OFFSET + line * size_of::<GpuLine>() + offset_of!(GpuLine, inflight);
@@ -109,11 +109,12 @@ impl LedgerFile {
         LedgerSnapshot::decode(&bytes)
     }
 
-    fn copy(&self) -> Result<Vec<u8>, LedgerError> {
-        let mut bytes = vec![0; LEDGER_BYTES];
+    /// A copy of `count` bytes from `from`.
+    pub(super) fn copy(&self, from: usize, count: usize) -> Result<Vec<u8>, LedgerError> {
+        let mut bytes = vec![0; count];
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            match self.0.read_at(rest, filled as u64) {
+            match self.0.read_at(rest, (from + filled) as u64) {
                 Ok(0) => return Err(LedgerError::Torn(filled)),
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -3,6 +3,7 @@
 //! ```text
 //!   ShimServer --ShimEvent--> owner --HelloReply/GrowReply--> shim
 //!   LedgerFile --LedgerSnapshot--> sanitise --> owner          (hostile until sanitised)
+//!   LedgerFile --Trace--> progress::Tracker --> owner           (likewise; a pace or nothing)
 //!   owner --set_line/shrink--> LeasePage                       (read-only to the process)
 //! ```
 //!
@@ -22,6 +23,7 @@ mod name;
 mod page;
 mod peer;
 mod process;
+pub mod progress;
 mod reply;
 mod sanitise;
 mod server;

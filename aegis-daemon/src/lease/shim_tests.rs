@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use aegis_common::abi::message::{ANSWER_BYTES, Answer, Op, REQUEST_BYTES, Request, Verdict};
+use aegis_common::abi::{ABI_MAJOR, ABI_MINOR};
 use aegis_common::id::{JobId, ProcessKey};
 use proptest::prelude::*;
 use rustix::net::{
@@ -101,7 +102,10 @@ async fn a_hello_gets_a_writable_ledger_and_a_read_only_lease() {
     else {
         panic!("no hello");
     };
-    assert_eq!((peer, token, abi), (this_process(), TOKEN, (1, 0)));
+    assert_eq!(
+        (peer, token, abi),
+        (this_process(), TOKEN, (ABI_MAJOR, ABI_MINOR))
+    );
     let dir = tempfile::tempdir().unwrap();
     let name = LeaseName {
         job: JobId(1),
@@ -204,7 +208,9 @@ async fn refusals_and_other_versions_are_told() {
     };
     let socket = ask(&f.path, &newer);
     let Some(ShimEvent::Hello {
-        abi: (2, 0), reply, ..
+        abi: (2, ABI_MINOR),
+        reply,
+        ..
     }) = f.events.recv().await
     else {
         panic!("no hello");

@@ -6,6 +6,7 @@ use aegis_common::abi::ledger::{
     BYPASSES, GPU_LINES_OFFSET, GpuLine, KIND_SLOTS, LAUNCH_LINES, LAUNCH_LINES_OFFSET,
     LEDGER_BYTES, LaunchLine, LedgerHeader,
 };
+use aegis_common::abi::trace::TRACES;
 use aegis_common::abi::{ABI_MAJOR, GpuUuid, MAGIC, MAX_GPUS};
 
 /// Why a ledger could not be read.
@@ -47,6 +48,8 @@ pub struct LedgerSnapshot {
     pub bypass: [u64; BYPASSES],
     /// Launches of all threads, by kind.
     pub launches: Launches,
+    /// Launches of kernels and graphs by threads without a trace.
+    pub untraced: u64,
     /// GPUs in use, in the order of their first use.
     pub gpus: Vec<LedgerGpuSnapshot>,
     /// What is wrong with the ledger, in words. Filled by [`super::sanitise()`].
@@ -162,12 +165,21 @@ impl LedgerSnapshot {
             unknown_lookups: u64_at(bytes, offset_of!(LedgerHeader, unknown_lookups)),
             bypass: std::array::from_fn(|i| u64_at(bytes, bypass_at + i * 8)),
             launches: Launches::default(),
+            untraced: 0,
             gpus: Vec::new(),
             warnings: Vec::new(),
         };
         for line in 0..LAUNCH_LINES {
             let at = LAUNCH_LINES_OFFSET + line * size_of::<LaunchLine>();
             snapshot.launches.add(bytes, at);
+            if line >= TRACES {
+                let mut launches = Launches::default();
+                launches.add(bytes, at);
+                snapshot.untraced = snapshot
+                    .untraced
+                    .saturating_add(launches.kernels)
+                    .saturating_add(launches.graphs);
+            }
         }
         let lines = u32_at(bytes, offset_of!(LedgerHeader, gpu_lines)) as usize;
         for line in 0..lines.min(MAX_GPUS) {

@@ -135,6 +135,7 @@ impl Owner {
                 lease: &held.collect::<Vec<_>>(),
                 nvml: &self.proofs(*key),
                 idle_ms: process.moved.map(|moved| now.millis_since(moved)),
+                pace: process.pace_view(now),
             };
             let index_of = |uuid: &_| Some(by_uuid(&self.machine, uuid)?.index);
             Some(inspect::view(process.last.as_ref()?, &context, index_of))

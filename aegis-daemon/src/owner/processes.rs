@@ -8,6 +8,7 @@ use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
 use tracing::debug;
 
 use super::sample::Told;
+use crate::lease::progress::{Pace, Tracker};
 use crate::lease::{LeaseError, LeaseLineView, LeasePage, LedgerFile, LedgerSnapshot};
 use crate::telemetry::GpuFound;
 
@@ -24,6 +25,10 @@ pub(super) struct Process {
     pub(super) told: Option<Told>,
     /// When launches last increased.
     pub(super) moved: Option<Moment>,
+    /// Follows its launch sequence.
+    pub(super) tracker: Tracker,
+    /// The last pace measured.
+    pub(super) pace: Option<(Moment, Pace)>,
 }
 
 /// All of them.
@@ -33,11 +38,7 @@ pub(super) struct Processes {
 }
 
 impl Process {
-    pub(super) const fn new(
-        (job, attempt): (JobId, u32),
-        ledger: LedgerFile,
-        page: LeasePage,
-    ) -> Self {
+    pub(super) fn new((job, attempt): (JobId, u32), ledger: LedgerFile, page: LeasePage) -> Self {
         Self {
             job,
             attempt,
@@ -46,6 +47,8 @@ impl Process {
             last: None,
             told: None,
             moved: None,
+            tracker: Tracker::default(),
+            pace: None,
         }
     }
 

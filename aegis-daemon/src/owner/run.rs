@@ -55,7 +55,10 @@ impl Owner {
                     self.wake_at = None;
                     self.feed(Event::Woken);
                 }
-                _ = ledgers.tick(), if self.has_processes() => self.read_ledgers(),
+                _ = ledgers.tick(), if self.has_processes() => {
+                    self.read_ledgers();
+                    self.measure_paces();
+                }
                 _ = retry.tick(), if self.journal_error.is_some() => self.commit(),
             }
             self.snapshot_if_due();

@@ -118,6 +118,7 @@ impl Owner {
 
     fn join(&self, summary: JobSummary, record: &JobRecord, user: Option<String>) -> JobView {
         let idle = self.idle_gpus(&summary);
+        let running = matches!(summary.state, JobState::Running { .. });
         let attempts = summary.attempts.into_iter().map(|attempt| Attempt {
             number: attempt.number,
             gpus: attempt.gpus,
@@ -153,6 +154,7 @@ impl Owner {
             waits_for: None,
             learned: Some(record.learned.clone()).filter(|learned| learned.runs > 0),
             idle,
+            slowdown: running.then_some(summary.slowdown),
         }
     }
 }

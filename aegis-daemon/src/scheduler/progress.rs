@@ -90,12 +90,22 @@ impl Core {
         };
         let slowest = std::iter::once(first)
             .chain(recent)
-            .filter_map(|pace| slowdown_permille(solo_rate(job, pace.fingerprint)?, pace))
+            .filter_map(|pace| self.permille(job, pace))
             .max();
         match slowest {
             Some(permille) => Slowdown::Measured { permille },
             None => unknown(SlowdownUnknown::NeverAlone),
         }
+    }
+
+    /// What a measurement says. A job that had its GPUs to itself is its own measure: that one
+    /// window differs from the others is no neighbour's doing.
+    fn permille(&self, job: &Job, pace: Pace) -> Option<u32> {
+        let solo = solo_rate(job, pace.fingerprint)?;
+        if self.was_alone(job.id, pace) {
+            return Some(1000);
+        }
+        slowdown_permille(solo, pace)
     }
 
     /// A job's slowdown beside its present neighbours, thousandths: measured since they came, on a

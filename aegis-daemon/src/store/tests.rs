@@ -94,6 +94,7 @@ fn view(id: u64, uid: u32) -> JobView {
         waits_for: None,
         learned: None,
         idle: Vec::new(),
+        slowdown: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! How views look, word for word, and that nothing hostile in them reaches a terminal.
 
-use aegis_common::job::{Exit, JobState, OomFinal, Outcome};
+use aegis_common::job::{Exit, JobState, OomFinal, Outcome, Slowdown, SlowdownUnknown};
 use aegis_common::wire::{Explanation, QueueView};
 
 use super::super::out::Style;
@@ -80,6 +80,7 @@ Job 7: train
   next try   starts with 7.00 GiB on each GPU
   GPU 0      6.00 GiB used, peak 6.50 GiB, lease 7.00 GiB, overhead reserve 512.00 MiB
   GPU 1      6.00 GiB used, peak 6.50 GiB, lease 7.00 GiB, overhead reserve 512.00 MiB
+  slowdown   takes 1.32 times as long as alone
   attempt 1  GPU 0, 1m00s, peak 5.00 GiB, exit code 1; tried again: out of memory on GPU 0: \
 1.00 GiB refused at a peak of 5.00 GiB; next attempt with 7.00 GiB
              log /var/lib/aegis/logs/7.1.log
@@ -175,6 +176,30 @@ fn what_a_job_does_not_use_is_told_everywhere() {
 }
 
 #[test]
+fn a_slowdown_that_is_not_known_says_why() {
+    let mut job = running(7);
+    job.slowdown = Some(Slowdown::Measured { permille: 1000 });
+    let text = job::render(&job, &plain());
+    assert!(
+        text.contains("\n  slowdown   none: as fast as alone\n"),
+        "{text}"
+    );
+    for (why, word) in [
+        (SlowdownUnknown::NotLaunching, "nothing was launched"),
+        (SlowdownUnknown::NoPeriod, "did not repeat"),
+        (SlowdownUnknown::NeverAlone, "to itself"),
+        (SlowdownUnknown::CpuBound, "CPUs"),
+        (SlowdownUnknown::IoBound, "I/O"),
+    ] {
+        job.slowdown = Some(Slowdown::Unknown { why });
+        let text = job::render(&job, &plain());
+        let line = text.lines().find(|line| line.contains("slowdown"));
+        let line = line.unwrap_or_default();
+        assert!(line.contains("unknown: ") && line.contains(word), "{text}");
+    }
+}
+
+#[test]
 fn ledgers() {
     assert_eq!(
         ledger::render(&inspection(), &plain()),
@@ -182,6 +207,7 @@ fn ledgers() {
 aegisd is not running: read from shared memory without it
 job 7, process 4711 python
   launches   100000 kernels, 2 graphs, 30 copies, 4 memsets; last activity 1s ago
+  sequence   120 launches, repeated 12.345 times a second over 3s, 1s ago
   GPU 0      6.00 GiB used, peak 7.00 GiB, limit 8.00 GiB, 6.50 GiB by NVML
              by kind: device 5.00 GiB, pool 1.00 GiB
              120 allocations, 20 frees, 3 refused by AEGIS in 1 episodes, 0 by the driver

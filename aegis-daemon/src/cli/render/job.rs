@@ -88,6 +88,9 @@ pub(in crate::cli) fn render(job: &JobView, style: &Style) -> String {
             ),
         );
     }
+    if let Some(slowdown) = job.slowdown {
+        line("slowdown", super::slowdown::sentence(slowdown));
+    }
     for idle in &job.idle {
         line(
             &format!("GPU {}", idle.gpu),

@@ -51,6 +51,9 @@ fn one(process: &LedgerView, style: &Style) -> String {
         process.memsets,
         activity(process)
     );
+    if let Some(pace) = &process.pace {
+        let _ = writeln!(out, "  sequence   {}", super::slowdown::pace(pace));
+    }
     if process.captures_open > 0 {
         let _ = writeln!(out, "  captures   {} open", process.captures_open);
     }

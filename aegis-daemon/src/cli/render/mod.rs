@@ -14,6 +14,7 @@ pub(super) mod replay;
 pub(super) mod samples;
 pub(super) mod sanitise;
 pub(super) mod shell;
+mod slowdown;
 pub(super) mod state;
 pub(super) mod table;
 pub(super) mod time;

@@ -3,11 +3,11 @@
 use aegis_common::bytes::ByteString;
 use aegis_common::event::ForeignProcess;
 use aegis_common::id::{GpuIndex, JobId, Moment, ProcessKey};
-use aegis_common::job::{Exit, Holding, JobState, Outcome, Phase, Resources};
+use aegis_common::job::{Exit, Holding, JobState, Outcome, Phase, Resources, Slowdown};
 use aegis_common::policy::Tier;
 use aegis_common::reason::{Blocker, RetryReason};
 use aegis_common::wire::{
-    Attempt, Explanation, GpuView, Inspection, JobView, KindBytes, LedgerGpu, LedgerView,
+    Attempt, Explanation, GpuView, Inspection, JobView, KindBytes, LedgerGpu, LedgerView, PaceView,
 };
 
 const GIB: u64 = 1 << 30;
@@ -54,6 +54,7 @@ pub(in crate::cli) fn pending(id: u64) -> JobView {
         waits_for: Some("GPU 0: held exclusively by job 3".into()),
         learned: None,
         idle: Vec::new(),
+        slowdown: None,
     }
 }
 
@@ -106,6 +107,7 @@ pub(in crate::cli) fn running(id: u64) -> JobView {
             },
         ],
         holdings: vec![holding(0), holding(1)],
+        slowdown: Some(Slowdown::Measured { permille: 1318 }),
         floor: Some(7 * GIB),
         refusals: Vec::new(),
         position: None,
@@ -248,6 +250,13 @@ pub(in crate::cli) fn inspection() -> Inspection {
             bypasses: vec![("capture".into(), 2)],
             captures_open: 0,
             gpus: vec![account],
+            pace: Some(PaceView {
+                fingerprint: 77,
+                period: 120,
+                rate_uhz: 12_345_678,
+                window_ms: 3000,
+                age_ms: 1500,
+            }),
             warning: Some("used differs from NVML".into()),
         }],
     }

@@ -6,7 +6,7 @@ use aegis_common::abi::GpuUuid;
 use aegis_common::abi::lease::UNLIMITED;
 use aegis_common::abi::ledger::{BYPASS_NAMES, KIND_NAMES};
 use aegis_common::id::GpuIndex;
-use aegis_common::wire::{KindBytes, LedgerGpu, LedgerView};
+use aegis_common::wire::{KindBytes, LedgerGpu, LedgerView, PaceView};
 
 use super::name::LeaseName;
 use super::page::LeaseLineView;
@@ -27,6 +27,8 @@ pub struct Context<'a> {
     pub nvml: &'a [Proof],
     /// Milliseconds since its launches last increased, if they were seen to.
     pub idle_ms: Option<u64>,
+    /// How fast it repeats its launch sequence, if that is known.
+    pub pace: Option<PaceView>,
 }
 
 /// A process's ledger and lease for display. GPUs of the lease come first, by line, then others of
@@ -69,6 +71,7 @@ pub fn view(
             .collect(),
         captures_open: ledger.captures_open,
         gpus: uuids.iter().map(gpu).collect(),
+        pace: context.pace,
         warning: (!ledger.warnings.is_empty()).then(|| ledger.warnings.join("; ")),
     }
 }

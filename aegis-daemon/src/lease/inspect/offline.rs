@@ -49,6 +49,7 @@ pub fn offline(runtime_dir: &Path) -> io::Result<Inspection> {
                 lease: leases.get(name).map_or(&[], Vec::as_slice),
                 nvml: &[],
                 idle_ms: None,
+                pace: None,
             };
             view(ledger, &context, |_| None)
         })
