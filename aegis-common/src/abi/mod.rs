@@ -32,6 +32,7 @@ pub mod lease;
 pub mod ledger;
 pub mod lifecycle;
 pub mod message;
+#[cfg(target_has_atomic = "32")]
 pub mod trace;
 
 /// First eight bytes of a ledger and of a lease page (`AEGISABI` read as a little-endian number).
