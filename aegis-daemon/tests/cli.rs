@@ -349,6 +349,15 @@ fn replay_reads_traces_and_says_what_it_assumed() {
 
     let pairs = dir.path().join("pairs.csv");
     std::fs::write(&pairs, "program,beside,slowdown\ndqn,dqn,1.9\n").unwrap();
+    let plot = dir.path().join("lanes.svg");
+    let picture = plot.to_str().unwrap();
+    let output = run(["replay", "--trace", trace, "--plot", picture]);
+    assert!(text(&output.stderr).contains("lanes.svg"));
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.matches("<title>job ").count() >= 16);
+    let (_, message) = refused(["replay", "--trace", trace, "--plot", "/nonexistent/a.svg"]);
+    assert!(message.contains("cannot write"), "{message}");
+
     let cells = format!("cells={}", pairs.display());
     let output = run(["replay", "--trace", trace, "--interference", &cells]);
     assert!(output.status.success(), "{}", text(&output.stderr));

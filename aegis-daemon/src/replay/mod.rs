@@ -20,6 +20,7 @@ pub mod generate;
 mod machine;
 pub mod outcome;
 mod parallel;
+pub mod plot;
 pub mod policy;
 pub mod profile;
 pub mod random;

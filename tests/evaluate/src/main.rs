@@ -4,8 +4,11 @@ mod compare;
 mod document;
 mod figures;
 mod history;
+mod plot;
 mod policy;
 mod scenario;
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
@@ -50,6 +53,9 @@ struct Arguments {
     /// What each further job on a GPU adds to everybody's time, as a share of the time alone
     #[arg(long)]
     contention: Option<f64>,
+    /// Draws makespan against slowdown, and one trace over time, into SVG files in this directory
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
     /// One JSON document on standard output
     #[arg(long)]
     json: bool,
@@ -88,6 +94,9 @@ fn main() -> Result<()> {
             scenario.machine.co_resident_cost = share;
         }
         let compared = compare(&scenario, &chosen, seeds);
+        if let Some(directory) = &arguments.plot {
+            plot::plot(directory, &scenario, &compared)?;
+        }
         document.add(&scenario, &compared);
     }
     document.print_table();

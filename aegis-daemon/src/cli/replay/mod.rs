@@ -3,10 +3,12 @@
 pub(in crate::cli) mod figures;
 mod interference;
 mod past;
+mod picture;
 mod prepare;
 mod source;
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -44,6 +46,7 @@ Examples:
   aegis replay --generate saturn --policy lucid,aegis-released,control --seeds 5
   aegis replay --generate open --load 0.8 --gpus 8 --gpu-mem 80 --policy balanced
   aegis replay --generate venus --policy control --interference additive:2 --json
+  aegis replay --generate saturn --policy aegis-released,control --plot lanes.svg
   aegis replay --trace 60_job.csv --policy control --load 4
   aegis replay --trace jobs.trace:gavel --policy control --interference cells=oracle_throughputs.json
   aegis replay --trace history:30d --policy exclusive,control,balanced
@@ -99,6 +102,9 @@ pub(super) struct ReplayArgs {
         value_parser = Choice::parse
     )]
     interference: Choice,
+    /// Draws the time lines of all policies (of the first seed) into this file, as SVG.
+    #[arg(long, value_name = "FILE.svg", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    plot: Option<PathBuf>,
 }
 
 /// The jobs.
@@ -150,6 +156,9 @@ pub(super) fn run(args: &ReplayArgs, cx: &mut Context<'_>) -> Result<u8, CliErro
         }
     }
     let rows = compare(&cases, &policies);
+    if let (Some(path), Some(case)) = (&args.plot, cases.first()) {
+        picture::draw(path, &name, case, &policies)?;
+    }
     if cx.out.json {
         let first = cases.first();
         cx.out.document(&Document {

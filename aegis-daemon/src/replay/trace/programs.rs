@@ -12,8 +12,9 @@ const ALIASES: [(&str, &str); 3] = [
     ("transformer", "bert"),
     ("lm", "llama3"),
 ];
-/// Kept for contexts and the driver when a program is said to fit, bytes.
-const RESERVE: u64 = 1 << 30;
+/// Kept for contexts, the driver and a scheduler's guard when a program is said to fit, bytes: a
+/// stand-in that fills a GPU to the brim would say more about these than about the trace.
+const RESERVE: u64 = 2 << 30;
 
 /// What a job was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
