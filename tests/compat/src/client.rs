@@ -137,11 +137,17 @@ pub const CLIENTS: &[Client] = &[
     },
 ];
 
-/// Clients that cannot run here, with the reason: shown, never left out.
-pub const IMPOSSIBLE: &[(&str, &str)] = &[(
-    "PyTorch, CuPy, JAX, nvcc's runtime",
-    "NVIDIA's CUDA runtime accepts a genuine driver only, which is not dodged: needs a GPU",
-)];
+/// Clients that are not run, with the reason: shown, never left out.
+pub const NOT_RUN: &[(&str, &str)] = &[
+    (
+        "PyTorch, CuPy, JAX, nvcc's runtime",
+        "NVIDIA's CUDA runtime accepts a genuine driver only, which is not dodged: needs a GPU",
+    ),
+    (
+        "cudarc, Taichi",
+        "not among the clients yet; both use the driver's API alone",
+    ),
+];
 
 impl Client {
     /// The client of that name.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Parser;
 use compat::check::check;
-use compat::client::{CLIENTS, Client, IMPOSSIBLE};
+use compat::client::{CLIENTS, Client, NOT_RUN};
 use compat::table::{Counts, Row};
 use serde_json::json;
 
@@ -64,7 +64,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         rows.push(row);
     }
     if wanted.is_empty() {
-        for (name, reason) in IMPOSSIBLE {
+        for (name, reason) in NOT_RUN {
             let row = Row::skipped(name, (*reason).to_owned());
             say(&row.to_string());
             rows.push(row);
