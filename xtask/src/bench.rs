@@ -29,6 +29,13 @@ enum What {
         #[arg(long, value_delimiter = ',', value_name = "PART")]
         only: Vec<String>,
     },
+    /// One mix of 20 jobs on the daemon and in replay, exclusively, with the released gate and
+    /// balanced: fails if the ratios differ by more than a tenth
+    Agreement {
+        /// Print one JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `cargo xtask bench`.
@@ -57,6 +64,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             }
             if !only.is_empty() {
                 command.arg("--only").arg(only.join(","));
+            }
+        }
+        What::Agreement { json } => {
+            command.arg("agreement");
+            if *json {
+                command.arg("--json");
             }
         }
     }

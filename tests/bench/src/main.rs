@@ -6,11 +6,13 @@
 //!   latency   submission to first instruction, end to next start, against a bare fork and exec
 //!   scale     submitting, listing and memory with 10,000 pending jobs
 //!   idle      wake-ups per second of a daemon with nothing to do
+//!   agreement one mix of jobs on the daemon and in replay
 //! ```
 //!
 //! Everything but `pass` runs the real daemon and command line on the simulated driver. Figures are
 //! medians; a table goes to standard error, one JSON document to standard output.
 
+mod agreement;
 mod client;
 mod fleet;
 mod host;
@@ -37,11 +39,14 @@ struct Arguments {
 enum What {
     /// The scheduling loop, from a client's request to a job's first instruction
     Scheduler(scheduler::Options),
+    /// Daemon and replay give the same ratios for one mix of jobs
+    Agreement(agreement::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().what {
         What::Scheduler(options) => scheduler::run(&options),
+        What::Agreement(options) => agreement::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

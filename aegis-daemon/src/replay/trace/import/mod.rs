@@ -15,7 +15,7 @@ mod runtimes;
 mod tiresias;
 
 #[cfg(test)]
-mod published;
+mod published_tests;
 
 pub use cells::{PairSlowdown, pair_slowdowns};
 
