@@ -24,7 +24,7 @@ Examples:
   workload alloc-once 2GiB
 
 For end-to-end tests (`workload NAME --help`): hold, race, alloc-once, spawn-tree, spin, batch-finder,
-fork-worker.
+fork-worker, phases.
 
 Exit codes: 0 or --exit-code at the end; 1 out of memory; 2 bad options; 69 no driver or a driver
 error; 70 wrong data read back from the GPU; 74 a file or pipe failed; 127 no driver, --route link.";

@@ -1,7 +1,7 @@
 //! A GPU through the driver API: primary context, one stream, the timed kernel.
 
 use super::backend::Heap;
-use super::ffi::{AllocApi, Api, Context, Function, Stream};
+use super::ffi::{AllocApi, Api, Context, Function, Graph, Stream};
 use super::{Backend, DriverSource};
 use crate::device::{AllocError, Device, DeviceMemory, DevicePtr, MemoryInfo};
 use crate::error::WorkloadError;
@@ -68,6 +68,26 @@ impl Gpu {
             stream,
             kernel: api.timed_kernel()?,
         })
+    }
+
+    /// What `work` launches here, as a graph.
+    ///
+    /// # Errors
+    /// Those of `work`, or the driver's code.
+    pub fn record(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), WorkloadError>,
+    ) -> Result<Graph, WorkloadError> {
+        let (api, stream) = (*self.here()?, self.stream);
+        api.capture(stream, || work(self))
+    }
+
+    /// Launches a recorded graph.
+    ///
+    /// # Errors
+    /// The driver's code.
+    pub fn replay(&mut self, graph: Graph) -> Result<(), WorkloadError> {
+        self.here()?.launch_graph(graph, self.stream)
     }
 
     /// Makes this GPU's context current: a process with several switches at each call.

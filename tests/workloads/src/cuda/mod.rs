@@ -5,5 +5,6 @@ pub mod ffi;
 mod gpu;
 mod route;
 
+pub use ffi::Graph;
 pub use gpu::{Driver, Gpu};
 pub use route::{Backend, DriverSource, Route};

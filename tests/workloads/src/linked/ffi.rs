@@ -39,6 +39,10 @@ linked! {
     cuModuleLoadData
     cuModuleGetFunction
     cuLaunchKernel
+    cuStreamBeginCapture_v2
+    cuStreamEndCapture
+    cuGraphInstantiateWithFlags
+    cuGraphLaunch
     cuMemAllocAsync
     cuMemFreeAsync
     cuMemAddressReserve

@@ -5,6 +5,7 @@ mod batch_finder;
 mod control;
 mod fork_worker;
 mod hold;
+mod phases;
 mod race;
 mod spawn_tree;
 mod spin;
@@ -35,6 +36,9 @@ pub enum Utility {
     /// Double the batch until memory runs out, recover, train with the largest that fits, exit 0
     #[command(hide = true)]
     BatchFinder(batch_finder::Args),
+    /// Train eagerly, by graph launches, evaluate, train with twice the batch; exit 0
+    #[command(hide = true)]
+    Phases(phases::Args),
     /// Use CUDA in a forked child, or fork a loader from a process that uses CUDA
     #[command(hide = true)]
     ForkWorker(fork_worker::Args),
@@ -52,6 +56,7 @@ pub fn run(utility: Utility, source: &DriverSource) -> Result<u8, WorkloadError>
         Utility::SpawnTree(args) => spawn_tree::run(&args, source),
         Utility::Spin(args) => spin::run(&args, source),
         Utility::BatchFinder(args) => batch_finder::run(&args, source),
+        Utility::Phases(args) => phases::run(&args, source),
         Utility::ForkWorker(args) => fork_worker::run(&args, source),
     }
 }

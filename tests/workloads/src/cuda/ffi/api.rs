@@ -13,6 +13,10 @@ pub(super) type CuContext = *mut c_void;
 pub(super) type CuStream = *mut c_void;
 /// `CUmodule`.
 pub(super) type CuModule = *mut c_void;
+/// `CUgraph`.
+pub(super) type CuGraph = *mut c_void;
+/// `CUgraphExec`.
+pub(super) type CuGraphExec = *mut c_void;
 /// `CUfunction`.
 pub(super) type CuFunction = *mut c_void;
 
@@ -135,6 +139,10 @@ api! {
         CuFunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint,
         CuStream, *mut *mut c_void, *mut *mut c_void,
     );
+    stream_begin_capture: "cuStreamBeginCapture" as "cuStreamBeginCapture_v2" = fn(CuStream, c_int);
+    stream_end_capture: "cuStreamEndCapture" as "cuStreamEndCapture" = fn(CuStream, *mut CuGraph);
+    graph_instantiate: "cuGraphInstantiateWithFlags" as "cuGraphInstantiateWithFlags" = fn(*mut CuGraphExec, CuGraph, u64);
+    graph_launch: "cuGraphLaunch" as "cuGraphLaunch" = fn(CuGraphExec, CuStream);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use super::api::{Api, CuContext, CuFunction, CuModule, CuStream};
+use super::api::{Api, CuContext, CuFunction, CuGraph, CuGraphExec, CuModule, CuStream};
 use crate::error::WorkloadError;
 use crate::kernel::{ENTRY, KernelDemand, PTX};
 
@@ -18,6 +18,10 @@ pub struct Stream(pub(super) CuStream);
 /// A loaded kernel.
 #[derive(Clone, Copy)]
 pub struct Function(CuFunction);
+
+/// An executable graph.
+#[derive(Clone, Copy)]
+pub struct Graph(CuGraphExec);
 
 /// Largest launch argument list of [`ENTRY`].
 const ARGUMENTS: usize = 4;
@@ -233,6 +237,46 @@ impl Api {
             )
         };
         check("cuLaunchKernel", code)
+    }
+
+    /// `cuStreamBeginCapture`, `work`, `cuStreamEndCapture` and `cuGraphInstantiateWithFlags`: what
+    /// `work` launches on the stream, as a graph.
+    ///
+    /// # Errors
+    /// Those of `work`, or the driver's code.
+    pub fn capture(
+        &self,
+        stream: Stream,
+        work: impl FnOnce() -> Result<(), WorkloadError>,
+    ) -> Result<Graph, WorkloadError> {
+        const CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: c_int = 1;
+        // SAFETY: a stream from `stream`, never destroyed by this program.
+        check("cuStreamBeginCapture", unsafe {
+            (self.stream_begin_capture)(stream.0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+        })?;
+        work()?;
+        let mut graph: CuGraph = ptr::null_mut();
+        // SAFETY: the stream is captured, the output lives through the call.
+        check("cuStreamEndCapture", unsafe {
+            (self.stream_end_capture)(stream.0, &raw mut graph)
+        })?;
+        let mut executable: CuGraphExec = ptr::null_mut();
+        // SAFETY: the graph just captured, an output that lives through the call.
+        check("cuGraphInstantiateWithFlags", unsafe {
+            (self.graph_instantiate)(&raw mut executable, graph, 0)
+        })?;
+        Ok(Graph(executable))
+    }
+
+    /// `cuGraphLaunch`
+    ///
+    /// # Errors
+    /// The driver's code.
+    pub fn launch_graph(&self, graph: Graph, stream: Stream) -> Result<(), WorkloadError> {
+        // SAFETY: an executable graph from `capture`, never destroyed by this program.
+        check("cuGraphLaunch", unsafe {
+            (self.graph_launch)(graph.0, stream.0)
+        })
     }
 }
 

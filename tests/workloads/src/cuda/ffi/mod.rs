@@ -6,5 +6,5 @@ mod calls;
 mod load;
 
 pub use api::{AllocApi, Api, Symbol};
-pub use calls::{Context, Function, Stream};
+pub use calls::{Context, Function, Graph, Stream};
 pub use load::Loaded;
