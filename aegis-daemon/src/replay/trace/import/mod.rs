@@ -11,11 +11,9 @@ mod csv;
 mod gavel;
 mod muri;
 mod philly;
+mod published_tests;
 mod runtimes;
 mod tiresias;
-
-#[cfg(test)]
-mod published_tests;
 
 pub use cells::{PairSlowdown, pair_slowdowns};
 

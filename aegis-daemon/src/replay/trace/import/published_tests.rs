@@ -1,4 +1,5 @@
 //! The importers on the published files. They stay where they are: licences differ.
+#![cfg(test)]
 
 use std::path::Path;
 
