@@ -114,6 +114,7 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
         lease_dir: directories.leases,
         shim_library,
         nvml_library: config.telemetry.nvml_library.clone(),
+        pressure_dir: config.telemetry.pressure_dir.clone(),
         state_dir: daemon.state_dir.clone(),
     };
     let mut policy = config.scheduler.clone();

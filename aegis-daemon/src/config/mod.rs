@@ -119,6 +119,8 @@ pub struct Telemetry {
     pub gpm_interval: Duration,
     /// Between two readings of the process lists.
     pub process_interval: Duration,
+    /// Where the kernel tells how much tasks wait for CPUs and disks.
+    pub pressure_dir: PathBuf,
 }
 
 /// `[shim]`.
@@ -167,6 +169,7 @@ impl Config {
                 sample_interval: Duration::from_millis(200),
                 gpm_interval: Duration::from_millis(500),
                 process_interval: Duration::from_secs(1),
+                pressure_dir: "/proc/pressure".into(),
             },
             shim: Shim { library: None },
         }

@@ -332,6 +332,11 @@ fn telemetry(telemetry: &mut Telemetry, visit: &mut impl Visit) {
         "Between two readings of the process lists.",
         &mut Span(&mut telemetry.process_interval, ms(20)..=seconds(60)),
     );
+    visit.key(
+        "pressure_dir",
+        "Linux's pressure stall information. While tasks wait for CPUs or disks more than\nscheduler.host_bound of the time, no slowdown is known.",
+        &mut AbsolutePath(&mut telemetry.pressure_dir),
+    );
 }
 
 fn shim(shim: &mut Shim, visit: &mut impl Visit) {

@@ -38,7 +38,7 @@ fn the_documented_file_reads_back() {
     let document = defaults().documented();
     assert_eq!(parse(&document).unwrap(), defaults());
     let live = uncommented(&document);
-    assert_eq!(live.matches(" = ").count(), 44, "one line per key");
+    assert_eq!(live.matches(" = ").count(), 45, "one line per key");
     assert_eq!(parse(&live).unwrap(), defaults());
 }
 

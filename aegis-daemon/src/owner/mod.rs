@@ -16,6 +16,7 @@ mod idle;
 mod learn;
 mod pace;
 mod perform;
+mod pressure;
 mod processes;
 mod recover;
 #[cfg(test)]
@@ -79,6 +80,8 @@ pub struct Settings {
     pub shim_library: Option<PathBuf>,
     /// NVML, for the checks of `aegis doctor`.
     pub nvml_library: Option<PathBuf>,
+    /// Where the kernel tells how much tasks wait.
+    pub pressure_dir: PathBuf,
     /// Where jobs keep logs and records.
     pub state_dir: PathBuf,
 }
@@ -110,6 +113,8 @@ pub struct Owner {
     members: BTreeSet<u32>,
     /// Refusals of live jobs in words, newest last, bounded.
     refusals: BTreeMap<JobId, Vec<String>>,
+    /// How busy the host is.
+    pressure: pressure::Pressure,
     /// When running attempts last used their GPUs.
     uses: idle::Uses,
     /// What running attempts shall see as a GPU's total.

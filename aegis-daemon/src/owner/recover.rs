@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use super::idle::Uses;
+use super::pressure::Pressure;
 use super::processes::{Process, Processes};
 use super::{Clock, Owner, Settings};
 use crate::jobs::{Found, FoundState, JobsError, Keepers};
@@ -85,6 +86,7 @@ impl Owner {
             members: BTreeSet::new(),
             refusals: BTreeMap::new(),
             uses: Uses::default(),
+            pressure: Pressure::default(),
             virtual_totals: BTreeMap::new(),
             grows: BTreeMap::new(),
             grow_jobs: BTreeMap::new(),

@@ -149,6 +149,7 @@ fn recover(directory: &Path) -> Owner {
         lease_dir: directory.join("leases"),
         shim_library: None,
         nvml_library: None,
+        pressure_dir: directory.join("pressure"),
         state_dir: directory.to_owned(),
     };
     let config = KeepersConfig {

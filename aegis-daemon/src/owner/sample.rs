@@ -121,6 +121,7 @@ impl Owner {
 
     /// Reads every ledger, tells the core what changed, and shows the processes a heartbeat.
     pub(super) fn read_ledgers(&mut self) {
+        self.look_at_host();
         self.processes.heartbeat(monotonic_ns());
         for key in self.processes.keys() {
             self.read_ledger(key);

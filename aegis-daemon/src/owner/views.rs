@@ -90,6 +90,11 @@ impl Owner {
             }
         }
         history.extend(view.refusals.iter().cloned());
+        if matches!(view.state, JobState::Running { .. })
+            && let Some(why) = self.core.host_bottleneck()
+        {
+            history.push(format!("slowdown unknown: {why} are the bottleneck"));
+        }
         for (process, job) in &self.uninstrumented {
             if *job == view.id {
                 history.push(format!(

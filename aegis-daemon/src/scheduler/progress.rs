@@ -134,6 +134,15 @@ impl Core {
         }
     }
 
+    /// What of the host holds jobs up rather than the GPUs, in words.
+    #[must_use]
+    pub fn host_bottleneck(&self) -> Option<&'static str> {
+        match self.host_bound()? {
+            SlowdownUnknown::IoBound => Some("the host's disks"),
+            _ => Some("the host's CPUs"),
+        }
+    }
+
     /// Nobody else was on its GPUs during the whole measurement.
     fn was_alone(&self, id: JobId, pace: Pace) -> bool {
         let Some((_, run)) = self.job_and_run(id) else {

@@ -123,6 +123,12 @@ impl World {
         self.state_dir().join("jobs").join(job.to_string())
     }
 
+    /// Where the daemon reads how much tasks wait; there is nothing unless the test writes it.
+    #[must_use]
+    pub fn pressure_dir(&self) -> PathBuf {
+        self.path().join("pressure")
+    }
+
     /// A file for the test's own use.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
@@ -143,6 +149,8 @@ impl World {
             ("daemon.runtime_dir", quoted(&self.runtime_dir())),
             ("telemetry.nvml_library", quoted(&nvml)),
             ("shim.library", quoted(&self.artifacts.shim)),
+            // How busy the machine is that runs the tests changes nothing.
+            ("telemetry.pressure_dir", quoted(&self.pressure_dir())),
         ]);
         std::fs::write(self.config_file(), text).context("configuration")
     }

@@ -138,3 +138,55 @@ proptest! {
         prop_assert_eq!(world.core.jobs.values().filter(|job| job.ended.is_none()).count(), 0);
     }
 }
+
+/// What one of a thousand asks for, and how long after the one before it comes.
+fn arrival() -> impl Strategy<Value = (u32, Resources, u64)> {
+    let figures = (1..5_u32, 1..39_u64, -2..2_i32, any::<bool>(), 0..10_u32);
+    (0..6_u32, figures, 0..40_u64).prop_map(|(uid, figures, gap_s)| {
+        let (gpus, gib, priority, requeue, exclusive) = figures;
+        let resources = Resources {
+            // Most want one GPU; a gang of the whole machine comes now and then.
+            gpus: if gib % 4 == 0 { gpus } else { 1 },
+            priority,
+            exclusive: exclusive == 0,
+            ..small(gib, requeue)
+        };
+        (uid, resources, gap_s)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2, max_shrink_iters: 20, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_thousand_adversarial_arrivals_all_end_within_the_bound(
+        arrivals in prop::collection::vec(arrival(), 1_000),
+    ) {
+        let mut world = World::new(4);
+        let mut keeper = Keeper::default();
+        for (uid, resources, gap_s) in arrivals {
+            world.submit_as(uid, resources);
+            keeper.keep(&mut world);
+            for _ in 0..gap_s / 5 {
+                world.watch(5);
+                keeper.keep(&mut world);
+            }
+        }
+        // No job comes any more: at worst those left run one after the other, each as often as it
+        // may be evicted and once more, for its time limit and the seconds in which it is started,
+        // stopped and seen gone. The scheduler owes nothing better to the last of them, and any
+        // job that waits for ever breaks it.
+        let left = u64::try_from(world.core.live().count()).unwrap();
+        let runs = u64::from(Policy::default().max_evictions) + 1;
+        let bound = world.now + left * runs * (SMALL_S + 10) * 1000;
+        let next = |world: &World| world.core.live().next();
+        while let Some(job) = next(&world) {
+            prop_assert!(world.now < bound, "{job}: {:?}", world.blockers(job));
+            world.watch(5);
+            keeper.keep(&mut world);
+        }
+        let ended = world.journal.iter().flat_map(|(_, actions)| actions);
+        let ended = ended.filter(|action| matches!(action, Action::Finish { .. })).count();
+        prop_assert_eq!(ended, 1_000);
+    }
+}
