@@ -78,15 +78,42 @@ impl Core {
     /// What jobs can be promised in all.
     fn capacity(&self, gpu: &GpuState) -> Room {
         Room::from(gpu.info.memory)
-            - Room::from(gpu.guard(&self.policy))
+            - Room::from(self.kept_free(gpu))
             - Room::from(gpu.unmanaged(self.now))
     }
 
-    /// What one job can hold there when alone.
+    /// Bytes kept free for growth nobody can deny. None where one job has the GPU to itself: only
+    /// its own growth could need them.
+    fn kept_free(&self, gpu: &GpuState) -> u64 {
+        let alone = |id: &JobId| {
+            let hold = self.jobs.get(id).and_then(|job| job.hold(gpu.info.index));
+            hold.is_some_and(|hold| hold.exclusive)
+        };
+        match &gpu.residents[..] {
+            [only] if gpu.foreign.is_empty() && alone(only) => 0,
+            _ => gpu.guard(&self.policy),
+        }
+    }
+
+    /// What one job can hold there without keeping others out.
     pub(super) fn alone(&self, gpu: &GpuState, overhead: u64) -> u64 {
+        self.most(gpu, gpu.guard(&self.policy), overhead)
+    }
+
+    /// The most a resident can hold there if the others leave.
+    pub(super) fn within_reach(&self, gpu: &GpuState, overhead: u64) -> u64 {
+        self.most(gpu, self.kept_free(gpu), overhead)
+    }
+
+    /// What a job can hold there that keeps all others out.
+    pub(super) fn exclusively(&self, gpu: &GpuState, overhead: u64) -> u64 {
+        self.most(gpu, 0, overhead)
+    }
+
+    fn most(&self, gpu: &GpuState, kept_free: u64, overhead: u64) -> u64 {
         gpu.info
             .memory
-            .saturating_sub(gpu.guard(&self.policy))
+            .saturating_sub(kept_free)
             .saturating_sub(gpu.outside(self.now))
             .saturating_sub(overhead)
     }

@@ -22,6 +22,8 @@ pub(super) struct Demand {
     pub(super) exclusive: bool,
     /// May be stopped for others.
     pub(super) evictable: bool,
+    /// Loses nothing by that: it saves its work.
+    pub(super) suspendable: bool,
     /// It ends at the latest this long after its start, milliseconds.
     pub(super) lasts_ms: Option<u64>,
     /// No reservation binds it: it holds the one there is or is ahead of its holder.
@@ -51,6 +53,7 @@ impl Demand {
                 || job.next_exclusive
                 || policy.placement == Placement::Exclusive,
             evictable: job.evictable(policy),
+            suspendable: job.suspendable(policy),
             lasts_ms: job
                 .resources
                 .time_limit_s
@@ -66,7 +69,8 @@ impl Demand {
     }
 
     /// Bytes promised on a GPU of that size before start.
-    pub(super) fn budget_on(&self, memory: u64, policy: &Policy) -> u64 {
+    /// `outside` of it belongs to nobody here.
+    pub(super) fn budget_on(&self, memory: u64, outside: u64, policy: &Policy) -> u64 {
         let first = policy.first_lease.min(memory / 8);
         let Some(expected) = self.expected else {
             return self.budget.unwrap_or(first);
@@ -74,8 +78,10 @@ impl Demand {
         let share = u128::from(expected) * u128::from(policy.peak_margin_permille) / 1000;
         let margin = u64::try_from(share).unwrap_or(u64::MAX);
         let wanted = expected.saturating_add(margin.max(policy.lease_chunk));
-        let guard = policy.guard_on(memory);
-        let most = memory.saturating_sub(guard).saturating_sub(self.overhead);
+        let most = memory
+            .saturating_sub(policy.guard_on(memory))
+            .saturating_sub(outside)
+            .saturating_sub(self.overhead);
         self.budget.unwrap_or(0).max(wanted.min(most))
     }
 }

@@ -55,6 +55,8 @@ pub(super) struct Facts {
     pub(super) over: u64,
     pub(super) promised: u64,
     pub(super) unmanaged: u64,
+    /// Bytes of it that belong to nobody here for good.
+    pub(super) outside: u64,
     pub(super) guard: u64,
     /// The job it is kept for, and the end of the first resident that delays it.
     pub(super) reserved: Option<(JobId, Option<Moment>)>,
@@ -104,6 +106,7 @@ impl Core {
             over: u64::try_from(-self.room(gpu)).unwrap_or(0),
             promised: self.promised(gpu),
             unmanaged: gpu.unmanaged(self.now),
+            outside: gpu.outside(self.now),
             guard: gpu.guard(&self.policy),
             reserved: self.reserved(index),
             at,

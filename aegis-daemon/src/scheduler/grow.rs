@@ -45,7 +45,13 @@ impl Core {
         if first && self.is_greedy(&ask) {
             return self.grow_greedy(&ask, out);
         }
-        match self.quote(&ask) {
+        let quote = match self.quote(&ask) {
+            Err(Obstacle::Final(Denial::ExceedsCapacity { .. })) if self.claims_gpu(&ask) => {
+                self.quote(&ask)
+            }
+            quote => quote,
+        };
+        match quote {
             Ok(grant) => self.grant(at, &ask, grant, out),
             Err(Obstacle::Final(denial)) => deny(&ask, denial, out),
             Err(Obstacle::Short { by, denial }) => {
@@ -225,6 +231,28 @@ impl Core {
                 deny(ask, denial, out);
             }
         }
+    }
+
+    /// A job that needs what is kept free for others keeps them out instead, if none is there.
+    fn claims_gpu(&mut self, ask: &Ask) -> bool {
+        let (Some(gpu), Some((_, run))) = (self.gpus.get(&ask.gpu), self.job_and_run(ask.job))
+        else {
+            return false;
+        };
+        let Some(hold) = run.hold(ask.gpu).filter(|hold| hold.cap.is_none()) else {
+            return false;
+        };
+        let undisturbed = gpu.residents == [ask.job] && gpu.foreign.is_empty();
+        let fits = ask.held <= self.exclusively(gpu, self.overhead(run, hold));
+        if !undisturbed || !fits {
+            return false;
+        }
+        let Some(job) = self.jobs.get_mut(&ask.job) else {
+            return false;
+        };
+        job.next_exclusive = true;
+        let hold = job.run.as_mut().and_then(|run| run.hold_mut(ask.gpu));
+        hold.is_some_and(|hold| !std::mem::replace(&mut hold.exclusive, true))
     }
 
     /// A job being stopped for others gets nothing more; one stopped for itself may still need

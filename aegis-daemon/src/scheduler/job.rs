@@ -172,6 +172,11 @@ impl Job {
             && self.evictions < policy.max_evictions
     }
 
+    /// May be stopped to make room and goes on later where it was.
+    pub(super) const fn suspendable(&self, policy: &Policy) -> bool {
+        self.resources.on_suspend.is_some() && self.evictable(policy)
+    }
+
     /// By what means it leaves its GPUs: it is only asked to save its state when it will go on.
     pub(super) const fn leaves_by(&self, why: &StopReason) -> StopHow {
         match (why, self.resources.on_suspend) {

@@ -7,7 +7,6 @@ use aegis_common::learned::Learned;
 use aegis_common::reason::StopReason;
 
 use super::core::Core;
-use super::demand::Demand;
 use super::job::{Hold, Job, Run, Stage};
 use super::view::AttemptSummary;
 
@@ -103,18 +102,22 @@ impl Core {
         gpus: &[GpuIndex],
         stage: Stage,
     ) {
-        let policy = &self.policy;
+        let Some(demand) = self.demand(id) else {
+            return;
+        };
+        let holds: Vec<Hold> = gpus
+            .iter()
+            .map(|&index| {
+                let gpu = self.gpus.get(&index);
+                let (memory, outside) =
+                    gpu.map_or((0, 0), |gpu| (gpu.info.memory, gpu.outside(self.now)));
+                let budget = demand.budget_on(memory, outside, &self.policy);
+                Hold::new(index, budget, &demand)
+            })
+            .collect();
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        let demand = Demand::new(job, policy, false, (0, 0, 0));
-        let holds: Vec<Hold> = gpus
-            .iter()
-            .map(|&gpu| {
-                let memory = self.gpus.get(&gpu).map_or(0, |gpu| gpu.info.memory);
-                Hold::new(gpu, demand.budget_on(memory, policy), &demand)
-            })
-            .collect();
         job.turn = self.queue.serve(job.ticket());
         job.run = Some(Run::new(holds, at));
         job.stage = stage;

@@ -61,7 +61,7 @@ pub(super) fn obstacles(
     }
     telemetry(demand, facts, policy, found)?;
     let need = demand
-        .budget_on(facts.memory, policy)
+        .budget_on(facts.memory, facts.outside, policy)
         .saturating_add(demand.overhead);
     if Room::from(need) > facts.room {
         found(Blocker::GpuMemory {
@@ -76,8 +76,10 @@ pub(super) fn obstacles(
     ControlFlow::Continue(())
 }
 
-/// A reserved GPU takes jobs ahead of the holder, evictable ones, and those that end before all
-/// residents the holder waits for; none once these are gone (contract C9).
+/// A reserved GPU takes jobs ahead of the holder, those that save their work when told to leave, and
+/// those that end before all residents the holder waits for; none once these are gone (contract
+/// C9). One that would only be stopped and start over is no filler: in replay that threw away 4 %
+/// of all GPU time.
 fn reserved(
     demand: &Demand,
     facts: &Facts,
@@ -87,8 +89,8 @@ fn reserved(
         return ControlFlow::Continue(());
     };
     let ends = demand.lasts_ms.map(|lasts| facts.at.plus_millis(lasts));
-    let admitted =
-        free_at.is_some_and(|free_at| demand.evictable || ends.is_some_and(|ends| ends <= free_at));
+    let admitted = free_at
+        .is_some_and(|free_at| demand.suspendable || ends.is_some_and(|ends| ends <= free_at));
     if admitted {
         return ControlFlow::Continue(());
     }

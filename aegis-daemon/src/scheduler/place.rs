@@ -83,7 +83,13 @@ impl Core {
     pub(super) fn demand(&self, id: JobId) -> Option<Demand> {
         let job = self.jobs.get(&id)?;
         let load = self.load_figures(job, 0);
-        Some(Demand::new(job, &self.policy, self.is_unreserved(id), load))
+        let mut demand = Demand::new(job, &self.policy, self.is_unreserved(id), load);
+        // What no GPU can hold beside its guard needs one without.
+        demand.exclusive |= demand.expected.is_some_and(|expected| {
+            let mut gpus = self.gpus.values();
+            !gpus.any(|gpu| expected <= self.alone(gpu, demand.overhead))
+        });
+        Some(demand)
     }
 
     /// The GPUs a job takes, in rank order; `None` if too few fit.
@@ -181,6 +187,7 @@ fn open(facts: &Facts, policy: &Policy) -> bool {
         overhead: 0,
         exclusive: false,
         evictable: true,
+        suspendable: true,
         lasts_ms: Some(0),
         unreserved: true,
         expected: None,

@@ -63,7 +63,7 @@ impl Core {
         if let Some(declared) = hold.cap.filter(|&declared| held > declared) {
             return Err(Obstacle::Final(Denial::BeyondDeclared { held, declared }));
         }
-        let capacity = self.alone(gpu, self.overhead(run, hold));
+        let capacity = self.within_reach(gpu, self.overhead(run, hold));
         if held > capacity {
             return Err(Obstacle::Final(Denial::ExceedsCapacity { held, capacity }));
         }

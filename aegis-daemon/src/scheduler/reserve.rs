@@ -121,7 +121,8 @@ impl Core {
         demand: &'a super::demand::Demand,
     ) -> impl Iterator<Item = GpuIndex> + 'a {
         let could = |gpu: &&super::gpu::GpuState| {
-            let need = demand.budget_on(gpu.info.memory, &self.policy);
+            let outside = gpu.outside(self.now);
+            let need = demand.budget_on(gpu.info.memory, outside, &self.policy);
             let barred = !self.policy.share_with_foreign && !gpu.foreign.is_empty();
             !gpu.lost && !barred && need <= self.alone(gpu, demand.overhead)
         };
@@ -177,7 +178,7 @@ impl Core {
         self.reservation = Some(kept);
     }
 
-    /// Stops the evictable jobs that filled reserved GPUs, when only they keep the head waiting.
+    /// Suspends the jobs that filled reserved GPUs, when only they keep the head waiting.
     fn clear_fillers(&mut self, at: Moment, out: &mut Vec<Action>) {
         let Some(kept) = self
             .reservation
@@ -196,11 +197,14 @@ impl Core {
             let Some(gpu) = self.gpus.get(&index) else {
                 continue;
             };
-            let need = demand.budget_on(gpu.info.memory, &self.policy);
+            let outside = gpu.outside(self.now);
+            let need = demand.budget_on(gpu.info.memory, outside, &self.policy);
             if fits(&demand, &self.facts(gpu, at), &self.policy) {
                 continue;
             }
-            let fillers: Vec<JobId> = self.evictable_residents(gpu).map(|job| job.id).collect();
+            let fillers = self.evictable_residents(gpu);
+            let fillers = fillers.filter(|job| job.suspendable(&self.policy));
+            let fillers: Vec<JobId> = fillers.map(|job| job.id).collect();
             for filler in fillers {
                 self.evict(filler, kept.holder, index, need, out);
             }

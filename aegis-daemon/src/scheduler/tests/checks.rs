@@ -102,7 +102,7 @@ impl Checks {
             } => {
                 let before = self.limits.insert((*process, *gpu), *limit).unwrap_or(0);
                 if *limit > before {
-                    self.handed_out(*gpu);
+                    self.handed_out(core, *gpu);
                 }
             }
             Action::Answer {
@@ -140,14 +140,20 @@ impl Checks {
     }
 
     /// Invariant 5, from what the outside can know: limits, one context each, foreign processes.
-    fn handed_out(&self, gpu: GpuIndex) {
+    /// Only a job that keeps all others out may use up the guard, and never more than the GPU has.
+    fn handed_out(&self, core: &Core, gpu: GpuIndex) {
         let limits = self.limits.iter().filter(|((_, at), _)| *at == gpu);
         let out: u64 = limits
             .filter(|(_, limit)| **limit > 0)
             .map(|(_, limit)| limit + CONTEXT)
             .sum();
         let foreign = self.foreign.get(&gpu).copied().unwrap_or(0);
-        let guard = 512 * MIB;
+        let exclusive = |id: &JobId| core.jobs[id].hold(gpu).is_some_and(|hold| hold.exclusive);
+        let residents = &core.gpus[&gpu].residents[..];
+        let guard = match residents {
+            [only] if foreign == 0 && exclusive(only) => 0,
+            _ => 512 * MIB,
+        };
         assert!(
             out + foreign + guard <= 40 * GIB,
             "{out} out, {foreign} foreign on {gpu}"

@@ -259,3 +259,41 @@ fn what_a_process_holds_counts_even_if_nobody_granted_it() {
     let view = &world.core.gpus(Moment(world.now))[0];
     assert_eq!(view.promised, 20 * GIB + 512 * MIB);
 }
+
+#[test]
+fn a_job_that_needs_the_guard_keeps_others_out() {
+    let mut world = World::new(1);
+    let (job, process) = world.steady(resources(), 20 * GIB);
+    // 512 MiB each are the guard's and the context's.
+    let nearly_all = 39 * GIB + 256 * MIB;
+    let (request, actions) = world.grow(job, process, gpu(0), nearly_all - 20 * GIB);
+    assert!(matches!(
+        answer(&actions, request),
+        Some(GrowAnswer::Granted { limit }) if *limit >= nearly_all
+    ));
+    world.hold(job, process, gpu(0), nearly_all - 20 * GIB);
+    let other = world.submit(resources());
+    assert!(world.codes(other).contains(&"held_exclusively"));
+    let (request, actions) = world.grow(job, process, gpu(0), GIB);
+    assert!(matches!(
+        answer(&actions, request),
+        Some(GrowAnswer::Denied {
+            why: Denial::ExceedsCapacity { .. }
+        })
+    ));
+}
+
+#[test]
+fn a_job_that_shares_does_not_get_the_guard() {
+    let mut world = World::new(1);
+    let (job, process) = world.steady(resources(), 20 * GIB);
+    let (other, _) = world.steady(resources(), GIB);
+    let (request, actions) = world.grow(job, process, gpu(0), 19 * GIB + 256 * MIB);
+    assert!(matches!(
+        answer(&actions, request),
+        Some(GrowAnswer::Denied {
+            why: Denial::ExceedsCapacity { .. }
+        })
+    ));
+    assert!(!world.job(other).next_exclusive && !world.job(job).next_exclusive);
+}

@@ -2,10 +2,21 @@
 
 use aegis_common::action::Action;
 use aegis_common::id::JobId;
-use aegis_common::job::{Exit, Resources};
+use aegis_common::job::{Exit, OnSuspend, Resources};
 use aegis_common::reason::StopReason;
 
 use super::world::{GIB, World, declared};
+
+/// It saves its work when told to leave.
+fn suspendable(gib: u64) -> Resources {
+    Resources {
+        on_suspend: Some(OnSuspend {
+            signal: 10,
+            grace_s: 30,
+        }),
+        ..declared(gib)
+    }
+}
 
 fn limited(gib: u64, seconds: u64, requeue: bool) -> Resources {
     Resources {
@@ -26,7 +37,7 @@ fn drained() -> (World, JobId, JobId) {
 }
 
 #[test]
-fn a_reserved_gpu_takes_what_ends_before_its_residents_or_yields() {
+fn a_reserved_gpu_takes_what_ends_before_its_residents_or_saves_its_work() {
     let (mut world, _, _) = drained();
     let long = world.submit(limited(2, 2_000, false));
     assert_eq!(world.codes(long), ["reserved"]);
@@ -40,26 +51,25 @@ fn a_reserved_gpu_takes_what_ends_before_its_residents_or_yields() {
     world.started(short);
     world.train(short, GIB);
     world.watch(15);
-    let evictable = world.submit(declared(2));
-    assert!(
-        world.is_starting(evictable),
-        "{:?}",
-        world.blockers(evictable)
-    );
+    // It could be stopped for the head, but would start over.
+    let wasteful = world.submit(declared(2));
+    assert_eq!(world.codes(wasteful), ["reserved"]);
+    let filler = world.submit(suspendable(2));
+    assert!(world.is_starting(filler), "{:?}", world.blockers(filler));
 }
 
 #[test]
 fn fillers_leave_when_only_they_keep_the_head_waiting() {
     let (mut world, resident, head) = drained();
-    let (filler, _) = world.steady(declared(15), GIB);
+    let (filler, _) = world.steady(suspendable(15), GIB);
     let actions = world.end(resident, Exit::Code(0));
     let stopped = |action: &Action| {
         matches!(action, Action::Stop { job, why: StopReason::Evicted { job: by, .. }, .. }
             if *job == filler && *by == head)
     };
     assert!(actions.iter().any(stopped), "{actions:?}");
-    // Nobody slips in meanwhile, not even an evictable job.
-    let late = world.submit(declared(1));
+    // Nobody slips in meanwhile, not even a job that could be suspended.
+    let late = world.submit(suspendable(1));
     assert!(world.codes(late).contains(&"reserved"));
     world.end(filler, Exit::Signal(15));
     assert!(world.is_starting(head));
