@@ -48,15 +48,16 @@ pub(super) fn judge(
     let Some(figures) = figures(samples, since, policy) else {
         return Verdict::Filling;
     };
+    let raised = |limit: u16| limit.saturating_add(policy.mode.gate_raise()).min(1000);
     let limit = match tier {
-        Tier::Gpm | Tier::Dcgm => policy.gate_sm_active,
+        Tier::Gpm | Tier::Dcgm => raised(policy.gate_sm_active),
         Tier::Utilisation | Tier::None => policy.gate_utilisation,
     };
     let busy = figures.sm_active >= limit
         && match tier {
             Tier::Gpm | Tier::Dcgm => {
                 reaches(figures.sm_occupancy, policy.gate_sm_occupancy)
-                    || reaches(figures.dram_active, policy.gate_dram_active)
+                    || reaches(figures.dram_active, raised(policy.gate_dram_active))
             }
             Tier::Utilisation | Tier::None => true,
         };

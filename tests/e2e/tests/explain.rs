@@ -133,7 +133,7 @@ fn pressure() -> Result<()> {
 fn interference() -> Result<()> {
     // A newcomer that fills most of 40 GiB would slow the resident by more than it works itself,
     // so no weight of slowdown against work admits it.
-    let setup = Setup::gpus(1, 48 * GIB).key("scheduler.mode", "\"balanced\"");
+    let setup = Setup::gpus(1, 48 * GIB).key("scheduler.mode", "\"gentle\"");
     let mut world = World::start(setup)?;
     let command = world.workload(&["vision", "--startup", "0", "--saturate", "--epochs", "1000"]);
     let busy = world.submit(&["--gpu-mem", "5GiB"], &command)?;

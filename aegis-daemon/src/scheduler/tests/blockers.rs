@@ -61,7 +61,7 @@ fn pressure() -> Case {
 
 fn interference() -> Case {
     let policy = Policy {
-        mode: Mode::Balanced,
+        mode: Mode::Gentle,
         ..Policy::default()
     };
     let mut world = World::with(1, policy, Tier::Gpm);

@@ -295,7 +295,7 @@ fn a_sample_that_knows_nothing_does_not_clear_foreign_processes() {
 #[test]
 fn a_job_worth_its_slowdown_joins_a_busy_gpu_though_a_lesser_one_would_not_be() {
     let policy = Policy {
-        mode: Mode::Balanced,
+        mode: Mode::Throughput,
         ..Policy::default()
     };
     let mut world = World::with(1, policy, Tier::Gpm);
@@ -373,4 +373,19 @@ fn idle_gpus_far_apart_come_before_a_close_occupied_one() {
     let rest = world.run(several(5));
     let rest: Vec<u32> = placed(&world, rest).iter().map(|gpu| gpu.0).collect();
     assert_eq!(rest, [2, 3, 5, 6, 7]);
+}
+
+#[test]
+fn the_balanced_mode_takes_a_job_where_the_gate_is_just_closed() {
+    for (mode, joins) in [(Mode::Gate, false), (Mode::Balanced, true)] {
+        let policy = Policy {
+            mode,
+            ..Policy::default()
+        };
+        let mut world = World::with(1, policy, Tier::Gpm);
+        world.busy.insert(gpu(0), Some((580, 400, 500)));
+        world.steady(declared(5), 3 * GIB);
+        let job = world.submit(declared(9));
+        assert_eq!(world.is_starting(job), joins, "{:?}", world.blockers(job));
+    }
 }
