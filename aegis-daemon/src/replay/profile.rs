@@ -16,7 +16,7 @@ const MAX_LOG: f64 = 1.6;
 /// The artifact's classifier is trained on pair speeds that count the time after the partner's
 /// exit as shared, which makes partners look better than they are (project notes on its pair
 /// file). Share of ln slowdown that is left; fitted to Lucid's published makespan.
-const COUNTED: f64 = 0.8;
+pub const COUNTED: f64 = 0.8;
 
 /// Profiles of all jobs. `context` is what NVML shows besides what a program allocates, bytes.
 #[must_use]

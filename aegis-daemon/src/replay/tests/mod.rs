@@ -1,5 +1,7 @@
 //! Replay against its own promises.
 
+mod promises;
+
 use super::workload::{Memory, Workload};
 
 /// A program with that SM activity and peak in GiB: 100 s of work after a start of 8 s.
