@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use aegis_daemon::replay::stats;
 use serde::Serialize;
 
+use crate::calibration::Calibration;
 use crate::compare::Compared;
 use crate::figures::Summary;
 use crate::scenario::Scenario;
+use crate::target::{Judged, judge};
 
 /// Everything that was found.
 #[derive(Debug, Default, Serialize)]
@@ -15,14 +17,18 @@ pub(crate) struct Document {
     summary: Vec<Row>,
     /// Makespan ratio that no policy can pass, by number of GPUs.
     lower_bound: BTreeMap<u32, f64>,
+    calibration: Calibration,
+    targets: Vec<Judged>,
 }
 
 /// One policy on one machine.
 #[derive(Debug, Serialize)]
-struct Row {
-    policy: &'static str,
-    history: String,
-    gpus: u32,
+pub(crate) struct Row {
+    pub(crate) policy: &'static str,
+    pub(crate) history: String,
+    pub(crate) gpus: u32,
+    /// What telemetry there was: `gpm` or `nvml`.
+    pub(crate) tier: &'static str,
     traces: usize,
     #[serde(flatten)]
     means: BTreeMap<&'static str, f64>,
@@ -31,6 +37,16 @@ struct Row {
     /// Jobs that did not complete, over all traces.
     failed: usize,
     ci95: BTreeMap<&'static str, f64>,
+}
+
+impl Row {
+    /// A mean by its name.
+    pub(crate) fn figure(&self, name: &str) -> Option<f64> {
+        match name {
+            "lost_share" => Some(self.lost_share),
+            name => self.means.get(name).copied(),
+        }
+    }
 }
 
 impl Document {
@@ -45,6 +61,7 @@ impl Document {
                 policy: contender.name,
                 history: contender.history.to_string(),
                 gpus,
+                tier: scenario.tier(),
                 traces: summary.traces,
                 means: summary.means,
                 lost_share: summary.lost_share,
@@ -60,13 +77,20 @@ impl Document {
         });
     }
 
+    /// Compares with what was published and what is wanted, once all machines are there.
+    pub(crate) fn judge(&mut self, testbed: &Scenario) {
+        self.calibration = Calibration::new(testbed, &self.summary);
+        self.targets = judge(&self.summary);
+    }
+
     /// Shows the figures on standard error.
     pub(crate) fn print_table(&self) {
         eprintln!(
-            "{:<16} {:<8} {:>4} {:>15} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>7} {:>6} {:>5} {:>6}",
+            "{:<16} {:<8} {:>4} {:<4} {:>15} {:>6} {:>6} {:>6} {:>7} {:>6} {:>6} {:>7} {:>6} {:>5} {:>6}",
             "policy",
             "history",
             "gpus",
+            "tier",
             "makespan",
             "jct",
             "exec",
@@ -83,10 +107,11 @@ impl Document {
             let mean = |name: &str| row.means.get(name).copied().unwrap_or(f64::NAN);
             let half = row.ci95.get("makespan").copied().unwrap_or(0.0);
             eprintln!(
-                "{:<16} {:<8} {:>4} {:>8.3} ±{:>5.3} {:>6.3} {:>6.2} {:>6.2} {:>7.2} {:>6.2} {:>6.2} {:>7.2} {:>6.2} {:>5.2} {:>6}",
+                "{:<16} {:<8} {:>4} {:<4} {:>8.3} ±{:>5.3} {:>6.3} {:>6.2} {:>6.2} {:>7.2} {:>6.2} {:>6.2} {:>7.2} {:>6.2} {:>5.2} {:>6}",
                 row.policy,
                 row.history,
                 row.gpus,
+                row.tier,
                 mean("makespan"),
                 half,
                 mean("jct"),
@@ -104,5 +129,7 @@ impl Document {
         for (gpus, bound) in &self.lower_bound {
             eprintln!("lower bound with {gpus} GPUs: {bound:.3}");
         }
+        self.calibration.print();
+        self.targets.iter().for_each(Judged::print);
     }
 }

@@ -1,12 +1,16 @@
 //! `cargo xtask evaluate`: the published baselines and the core's modes on generated traces.
 
+mod calibration;
 mod compare;
 mod document;
 mod figures;
+mod held_out;
 mod history;
 mod plot;
 mod policy;
 mod scenario;
+mod sensitivity;
+mod target;
 
 use std::path::PathBuf;
 
@@ -15,8 +19,10 @@ use clap::Parser;
 
 use self::compare::compare;
 use self::document::Document;
-use self::policy::{History, contenders};
+use self::held_out::{Score, held_out};
+use self::policy::{Contender, History, contenders};
 use self::scenario::Scenario;
+use self::sensitivity::{Variant, sensitivity};
 
 #[derive(Parser)]
 #[command(
@@ -56,9 +62,38 @@ struct Arguments {
     /// Draws makespan against slowdown, and one trace over time, into SVG files in this directory
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
+    /// Changes one assumption at a time and says where the ranking of policies fails
+    #[arg(long)]
+    sensitivity: bool,
+    /// Judges the form of the interference model on measured pairs it was not fitted on
+    #[arg(long)]
+    held_out: bool,
+    /// Where the measured pairs are
+    #[arg(long, value_name = "FOLDER", default_value = "../shared/data")]
+    data: PathBuf,
     /// One JSON document on standard output
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    /// The machine with that many GPUs, changed as asked.
+    fn scenario(&self, gpus: u32) -> Scenario {
+        let mut scenario = Scenario::machine(gpus);
+        if self.nvml_only {
+            scenario = scenario.nvml_only();
+        }
+        if let Some(factor) = self.interference {
+            scenario.machine.interference_factor *= factor;
+        }
+        if let Some(factor) = self.telemetry {
+            scenario.machine.telemetry_factor = factor;
+        }
+        if let Some(share) = self.contention {
+            scenario.machine.co_resident_cost = share;
+        }
+        scenario
+    }
 }
 
 fn main() -> Result<()> {
@@ -66,6 +101,22 @@ fn main() -> Result<()> {
     let seeds = arguments
         .seeds
         .unwrap_or(if arguments.quick { 3 } else { 20 });
+    if arguments.held_out {
+        let scores = held_out(&arguments.data)?;
+        scores.iter().for_each(Score::print);
+        if arguments.json {
+            println!("{}", serde_json::to_string(&scores)?);
+        }
+        return Ok(());
+    }
+    if arguments.sensitivity {
+        let variants = sensitivity(seeds);
+        variants.iter().for_each(Variant::print);
+        if arguments.json {
+            println!("{}", serde_json::to_string(&variants)?);
+        }
+        return Ok(());
+    }
     let histories: &[History] = if arguments.cold {
         &[History::Cold]
     } else {
@@ -79,26 +130,21 @@ fn main() -> Result<()> {
     let chosen = contenders(&arguments.policies, histories)?;
     let machines = arguments.gpus.map_or(vec![3, 8], |gpus| vec![gpus]);
     let mut document = Document::default();
-    for gpus in machines {
-        let mut scenario = Scenario::machine(gpus);
-        if arguments.nvml_only {
-            scenario.machine.tier = aegis_common::policy::Tier::Utilisation;
-        }
-        if let Some(factor) = arguments.interference {
-            scenario.machine.interference_factor *= factor;
-        }
-        if let Some(factor) = arguments.telemetry {
-            scenario.machine.telemetry_factor = factor;
-        }
-        if let Some(share) = arguments.contention {
-            scenario.machine.co_resident_cost = share;
-        }
+    for &gpus in &machines {
+        let scenario = arguments.scenario(gpus);
         let compared = compare(&scenario, &chosen, seeds);
         if let Some(directory) = &arguments.plot {
             plot::plot(directory, &scenario, &compared)?;
         }
         document.add(&scenario, &compared);
     }
+    if machines.contains(&3) && !arguments.nvml_only {
+        let cold = |one: &&Contender| one.name == "balanced" && one.history == History::Cold;
+        let balanced: Vec<Contender> = chosen.iter().filter(cold).copied().collect();
+        let scenario = arguments.scenario(3).nvml_only();
+        document.add(&scenario, &compare(&scenario, &balanced, seeds));
+    }
+    document.judge(&arguments.scenario(3));
     document.print_table();
     if arguments.json {
         println!("{}", serde_json::to_string(&document)?);

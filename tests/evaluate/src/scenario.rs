@@ -1,5 +1,6 @@
 //! The machines and traces that policies are compared on.
 
+use aegis_common::policy::Tier;
 use aegis_daemon::replay::MachineConfig;
 use aegis_daemon::replay::generate::{Shape, generate};
 use aegis_daemon::replay::trace::Trace;
@@ -27,6 +28,21 @@ impl Scenario {
     /// How many GPUs there are.
     pub(crate) fn gpus(&self) -> u32 {
         self.machine.gpus
+    }
+
+    /// The same with what GPUs before Hopper tell without a profiler: NVML's utilisation.
+    pub(crate) fn nvml_only(mut self) -> Self {
+        self.machine.tier = Tier::Utilisation;
+        self
+    }
+
+    /// What telemetry there is.
+    pub(crate) fn tier(&self) -> &'static str {
+        match self.machine.tier {
+            Tier::Gpm | Tier::Dcgm => "gpm",
+            Tier::Utilisation => "nvml",
+            Tier::None => "none",
+        }
     }
 
     /// The trace of a shape and seed.
