@@ -57,6 +57,9 @@ pub struct Learned {
     /// How long it needs alone: running time of successful attempts, each divided by its mean
     /// slowdown where that is known.
     pub work: Option<Quantiles>,
+    /// The slowdown of each of these attempts was known; false: some of `work` may be running time
+    /// beside others.
+    pub work_measured: bool,
 }
 
 /// What an attempt taught, handed to the store when it ends.

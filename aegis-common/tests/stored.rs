@@ -152,6 +152,7 @@ fn events() {
                     p50: 2,
                     p90: 3,
                 }),
+                work_measured: true,
             },
         },
         Event::Progress {

@@ -37,6 +37,7 @@ pub fn summary(runs: &[Observed]) -> Learned {
         profile: profile(&telling),
         solo_rates: solo_rates(&telling),
         work: work(runs),
+        work_measured: work_measured(runs),
     }
 }
 
@@ -66,6 +67,10 @@ pub fn similar(known: &[Learned]) -> Learned {
                 p90: work.iter().map(|one| one.p90).max()?,
             })
         }),
+        work_measured: median.is_some()
+            && known
+                .iter()
+                .all(|one| one.work.is_none() || one.work_measured),
     }
 }
 
@@ -146,6 +151,12 @@ fn work(runs: &[Observed]) -> Option<Quantiles> {
         p50: rank(50)?,
         p90: rank(90)?,
     })
+}
+
+/// There are completed runs, and the slowdown of each is known.
+fn work_measured(runs: &[Observed]) -> bool {
+    let mut completed = runs.iter().filter(|run| run.completed).peekable();
+    completed.peek().is_some() && completed.all(|run| run.work_ms.is_some())
 }
 
 /// The lower of the two middle ones where there are two.
@@ -241,12 +252,14 @@ mod tests {
         assert_eq!(learned.solo_rates[0].rate_uhz, 20);
         let work = learned.work.unwrap();
         assert_eq!((work.p10, work.p50, work.p90), (7, 8, 9));
+        assert!(learned.work_measured && similar(std::slice::from_ref(&learned)).work_measured);
         let known = similar(&[learned.clone(), summary(&[run(50)])]);
         assert_eq!((known.exact, known.runs, known.peak), (false, 4, Some(50)));
         assert_eq!(known.profile, learned.profile);
         assert!(known.solo_rates.is_empty());
         let work = known.work.unwrap();
         assert_eq!((work.p10, work.p50, work.p90), (7, 8, 50));
+        assert!(!known.work_measured, "one is running time as it was");
     }
 
     proptest! {

@@ -117,7 +117,8 @@ pub(in crate::cli) fn forgotten(entries: &[HistoryEntry]) -> String {
     out
 }
 
-/// What is known in a line: `peak 6.20 GiB, 1h02m alone, from 4 runs`.
+/// What is known in a line: `peak 6.20 GiB, 1h02m alone, from 4 runs`; `ran 1h02m` where others may
+/// have slowed it.
 pub(in crate::cli) fn learned(learned: &Learned) -> String {
     if learned.runs == 0 {
         return "nothing yet: no attempt completed or ran for long".to_owned();
@@ -127,7 +128,12 @@ pub(in crate::cli) fn learned(learned: &Learned) -> String {
         |peak| format!("peak {}", bytes(peak)),
     );
     if let Some(work) = learned.work {
-        let _ = write!(text, ", {} alone", time::span(work.p50));
+        let span = time::span(work.p50);
+        let _ = if learned.work_measured {
+            write!(text, ", {span} alone")
+        } else {
+            write!(text, ", ran {span}")
+        };
     }
     let plural = if learned.runs == 1 { "" } else { "s" };
     let _ = write!(text, ", from {} run{plural}", learned.runs);
@@ -251,6 +257,7 @@ mod tests {
                     p50: 3_720_000,
                     p90: 9_000_000,
                 }),
+                work_measured: true,
             },
             last_job: JobId(7),
             last_used: ago(3_600),
@@ -292,6 +299,11 @@ python /home/ana/a.py batch-size=32
   job 7.1    out of memory after 1m01s, 2026-01-02 02:04:05, peak 5.00 GiB
 "
         );
+        let shared = Learned {
+            work_measured: false,
+            ..entry("a").learned
+        };
+        assert_eq!(learned(&shared), "peak 6.00 GiB, ran 1h02m, from 4 runs");
         assert!(list(&[], false, false, &plain()).contains("learns from each"));
         assert!(forgotten(&[entry("a")]).starts_with("forgotten: python /home/ana/a.py"));
         let similar = Learned {
