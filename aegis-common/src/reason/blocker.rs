@@ -48,6 +48,12 @@ pub enum Blocker {
         dram_active: Option<u16>,
         /// The limit that `sm_active` reached.
         limit: u16,
+        /// The limit of `sm_occupancy`; `None` where it does not count.
+        #[serde(default)]
+        occupancy_limit: Option<u16>,
+        /// The limit of `dram_active`; as above.
+        #[serde(default)]
+        dram_limit: Option<u16>,
     },
     /// One more job would slow the jobs there down by more than it is worth.
     Interference {
@@ -222,8 +228,21 @@ impl Blocker {
                 "clears when {} more is released there, or submit with a smaller --gpu-mem",
                 bytes(need.saturating_sub(*available))
             ),
-            Self::Pressure { limit, .. } => {
-                format!("clears when SM activity falls below {}", permille(*limit))
+            Self::Pressure {
+                limit,
+                occupancy_limit,
+                dram_limit,
+                ..
+            } => {
+                let sm = format!("clears when SM activity falls below {}", permille(*limit));
+                match (occupancy_limit, dram_limit) {
+                    (Some(occupancy), Some(dram)) => format!(
+                        "{sm}, or SM occupancy below {} and DRAM activity below {}",
+                        permille(*occupancy),
+                        permille(*dram)
+                    ),
+                    _ => sm,
+                }
             }
             Self::Interference { gpu, .. } => format!(
                 "clears when a job on GPU {gpu} ends; a more eager `mode` in the configuration shares more"
@@ -298,18 +317,20 @@ impl fmt::Display for Blocker {
                 sm_occupancy,
                 dram_active,
                 limit,
+                occupancy_limit,
+                dram_limit,
             } => {
-                write!(
-                    f,
-                    "GPU {gpu}: busy, SM activity {} (limit {})",
-                    permille(*sm_active),
-                    permille(*limit)
-                )?;
-                if let Some(value) = sm_occupancy {
-                    write!(f, ", SM occupancy {}", permille(*value))?;
-                }
-                if let Some(value) = dram_active {
-                    write!(f, ", DRAM activity {}", permille(*value))?;
+                write!(f, "GPU {gpu}: busy")?;
+                for (name, value, limit) in [
+                    ("SM activity", Some(*sm_active), Some(*limit)),
+                    ("SM occupancy", *sm_occupancy, *occupancy_limit),
+                    ("DRAM activity", *dram_active, *dram_limit),
+                ] {
+                    let Some(value) = value else { continue };
+                    write!(f, ", {name} {}", permille(value))?;
+                    if let Some(limit) = limit {
+                        write!(f, " (limit {})", permille(limit))?;
+                    }
                 }
                 Ok(())
             }
@@ -400,5 +421,42 @@ impl fmt::Display for Blocker {
                 write!(f, "the journal cannot be written: {error}")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As stored before the limits of occupancy and DRAM activity were.
+    const OLD: &str = r#"{"code":"pressure","gpu":0,"sm_active":640,"sm_occupancy":310,"dram_active":null,"limit":550}"#;
+
+    #[test]
+    fn pressure_states_each_limit_and_both_ways_out() {
+        let old: Blocker = serde_json::from_str(OLD).unwrap();
+        assert_eq!(
+            old.to_string(),
+            "GPU 0: busy, SM activity 64.0 % (limit 55.0 %), SM occupancy 31.0 %"
+        );
+        assert_eq!(old.clears(), "clears when SM activity falls below 55.0 %");
+        let pressure = Blocker::Pressure {
+            gpu: GpuIndex(0),
+            sm_active: 640,
+            sm_occupancy: Some(310),
+            dram_active: Some(120),
+            limit: 550,
+            occupancy_limit: Some(250),
+            dram_limit: Some(400),
+        };
+        assert_eq!(
+            pressure.to_string(),
+            "GPU 0: busy, SM activity 64.0 % (limit 55.0 %), SM occupancy 31.0 % (limit 25.0 %), \
+             DRAM activity 12.0 % (limit 40.0 %)"
+        );
+        assert_eq!(
+            pressure.clears(),
+            "clears when SM activity falls below 55.0 %, or SM occupancy below 25.0 % and DRAM \
+             activity below 40.0 %"
+        );
     }
 }

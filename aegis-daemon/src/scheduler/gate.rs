@@ -10,7 +10,7 @@ use super::gpu::Pressure;
 /// Valid samples a verdict needs.
 const MIN_SAMPLES: usize = 3;
 
-/// The window's figures, thousandths.
+/// The window's figures, or their limits, thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) sm_active: u16,
@@ -27,8 +27,8 @@ pub(super) enum Verdict {
     Stale(Option<u64>),
     /// Too few samples since the residents settled.
     Filling,
-    /// Busy; the limit that SM activity reached.
-    Busy(Figures, u16),
+    /// Busy: SM activity reached its limit, and so did occupancy or DRAM activity where they have one.
+    Busy { is: Figures, limits: Figures },
 }
 
 /// Judges the samples taken after `since`.
@@ -49,28 +49,35 @@ pub(super) fn judge(
         return Verdict::Filling;
     };
     let raised = |limit: u16| limit.saturating_add(policy.mode.gate_raise()).min(1000);
-    let limit = match tier {
-        Tier::Gpm | Tier::Dcgm => raised(policy.gate_sm_active),
-        Tier::Utilisation | Tier::None => policy.gate_utilisation,
+    let limits = match tier {
+        Tier::Gpm | Tier::Dcgm => Figures {
+            sm_active: raised(policy.gate_sm_active),
+            sm_occupancy: Some(policy.gate_sm_occupancy),
+            dram_active: Some(raised(policy.gate_dram_active)),
+        },
+        Tier::Utilisation | Tier::None => Figures {
+            sm_active: policy.gate_utilisation,
+            sm_occupancy: None,
+            dram_active: None,
+        },
     };
-    let busy = figures.sm_active >= limit
-        && match tier {
-            Tier::Gpm | Tier::Dcgm => {
-                reaches(figures.sm_occupancy, policy.gate_sm_occupancy)
-                    || reaches(figures.dram_active, raised(policy.gate_dram_active))
-            }
-            Tier::Utilisation | Tier::None => true,
-        };
+    let busy = figures.sm_active >= limits.sm_active
+        && (reaches(figures.sm_occupancy, limits.sm_occupancy)
+            || reaches(figures.dram_active, limits.dram_active));
     if busy {
-        Verdict::Busy(figures, limit)
+        Verdict::Busy {
+            is: figures,
+            limits,
+        }
     } else {
         Verdict::Open
     }
 }
 
-/// A figure that is missing counts as high.
-fn reaches(figure: Option<u16>, limit: u16) -> bool {
-    figure.is_none_or(|figure| figure >= limit)
+/// A figure that is missing counts as high, and so does one without a limit.
+fn reaches(figure: Option<u16>, limit: Option<u16>) -> bool {
+    let both = figure.zip(limit);
+    both.is_none_or(|(figure, limit)| figure >= limit)
 }
 
 /// The figures of the valid samples taken after `since`; `None` while there are too few.

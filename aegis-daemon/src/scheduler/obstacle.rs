@@ -168,14 +168,16 @@ fn telemetry(
         })?;
     }
     match facts.gate {
-        Some(Verdict::Busy(..)) if facts.weighed && !facts.foreign => ControlFlow::Continue(()),
+        Some(Verdict::Busy { .. }) if facts.weighed && !facts.foreign => ControlFlow::Continue(()),
         Some(Verdict::Filling) if facts.weighed && !facts.unmeasured => ControlFlow::Continue(()),
-        Some(Verdict::Busy(figures, limit)) => found(Blocker::Pressure {
+        Some(Verdict::Busy { is, limits }) => found(Blocker::Pressure {
             gpu,
-            sm_active: figures.sm_active,
-            sm_occupancy: figures.sm_occupancy,
-            dram_active: figures.dram_active,
-            limit,
+            sm_active: is.sm_active,
+            sm_occupancy: is.sm_occupancy,
+            dram_active: is.dram_active,
+            limit: limits.sm_active,
+            occupancy_limit: limits.sm_occupancy,
+            dram_limit: limits.dram_active,
         }),
         // The pressure of the residents as they are now is still being observed.
         Some(Verdict::Filling) if facts.observing.is_empty() => match facts.residents.last() {
