@@ -24,6 +24,18 @@ use self::policy::{Contender, History, contenders};
 use self::scenario::Scenario;
 use self::sensitivity::{Variant, sensitivity};
 
+/// Options that say what is compared; two of the tasks below have their own.
+const COMPARED: [&str; 8] = [
+    "policies",
+    "gpus",
+    "cold",
+    "nvml_only",
+    "interference",
+    "telemetry",
+    "contention",
+    "plot",
+];
+
 #[derive(Parser)]
 #[command(
     about = "Replays generated traces under every policy: ratios to exclusive use",
@@ -50,11 +62,11 @@ struct Arguments {
     /// Only NVML utilisation is measured
     #[arg(long)]
     nvml_only: bool,
-    /// Scales what neighbours add to each other's time
-    #[arg(long)]
+    /// What neighbours add to each other's time, by this factor: × the fitted one
+    #[arg(long, value_name = "FACTOR")]
     interference: Option<f64>,
-    /// Telemetry shows this share of the true activity
-    #[arg(long)]
+    /// The share of the true activity that telemetry shows, by this factor: × the fitted one
+    #[arg(long, value_name = "FACTOR")]
     telemetry: Option<f64>,
     /// What each further job on a GPU adds to everybody's time, as a share of the time alone
     #[arg(long)]
@@ -63,13 +75,18 @@ struct Arguments {
     #[arg(long, value_name = "DIR")]
     plot: Option<PathBuf>,
     /// Changes one assumption at a time and says where the ranking of policies fails
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = COMPARED, conflicts_with = "data")]
     sensitivity: bool,
     /// Judges the form of the interference model on measured pairs it was not fitted on
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = COMPARED, conflicts_with_all = ["sensitivity", "quick", "seeds"])]
     held_out: bool,
-    /// Where the measured pairs are
-    #[arg(long, value_name = "FOLDER", default_value = "../shared/data")]
+    /// Where the measured pairs of --held-out are
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = "../shared/data",
+        requires = "held_out"
+    )]
     data: PathBuf,
     /// One JSON document on standard output
     #[arg(long)]
@@ -87,7 +104,7 @@ impl Arguments {
             scenario.machine.interference_factor *= factor;
         }
         if let Some(factor) = self.telemetry {
-            scenario.machine.telemetry_factor = factor;
+            scenario.machine.telemetry_factor *= factor;
         }
         if let Some(share) = self.contention {
             scenario.machine.co_resident_cost = share;
@@ -150,4 +167,47 @@ fn main() -> Result<()> {
         println!("{}", serde_json::to_string(&document)?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(line: &str) -> bool {
+        let words = std::iter::once("evaluate").chain(line.split(' '));
+        Arguments::try_parse_from(words).is_ok()
+    }
+
+    #[test]
+    fn an_option_that_would_be_ignored_is_refused() {
+        for line in [
+            "--quick --gpus 3 --telemetry 1.2",
+            "--sensitivity --seeds 5 --json",
+            "--held-out --data pairs --json",
+        ] {
+            assert!(accepted(line), "{line}");
+        }
+        for line in [
+            "--sensitivity --gpus 3",
+            "--sensitivity --plot out",
+            "--sensitivity --data pairs",
+            "--held-out --sensitivity",
+            "--held-out --quick",
+            "--held-out --interference 2",
+        ] {
+            assert!(!accepted(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn both_factors_are_of_what_was_fitted() {
+        let fitted = Scenario::machine(3).machine;
+        let line = ["evaluate", "--interference", "2", "--telemetry", "2"];
+        let changed = Arguments::parse_from(line).scenario(3).machine;
+        assert_eq!(
+            changed.interference_factor,
+            2.0 * fitted.interference_factor
+        );
+        assert_eq!(changed.telemetry_factor, 2.0 * fitted.telemetry_factor);
+    }
 }
