@@ -2,6 +2,7 @@
 
 pub(in crate::cli) mod figures;
 mod interference;
+mod note;
 mod past;
 mod picture;
 mod prepare;
@@ -36,7 +37,7 @@ away, UNDONE counts jobs that failed or never ran.
 
 Policies: exclusive, horus, horus-paper, lucid, lucid-paper, aegis-released, aegis-peaks, aegis-gate-50 \
 (published), control, gentle, balanced, throughput, shortest (this scheduler's modes; control is \
-mode = \"gate\"). All start without a history of commands.
+mode = \"gate\"). All start without a history of commands; throughput gained nothing over balanced so.
 
 Of a file's jobs, a window is replayed that the seed chooses. Jobs whose program is unknown get one of the \
 built-in catalogue; what is assumed is said on standard error.

@@ -74,7 +74,7 @@ mod tests {
             time_limit_s: None,
             submitted: Moment(id * 1_000),
             ended: Moment(id * 1_000 + 400_000),
-            completed: true,
+            completed: id % 2 == 1,
             ran_ms: 300_000,
             last_ran_ms: 300_000,
             peak: 3 << 30,
@@ -131,6 +131,8 @@ mod tests {
         assert_eq!(document["gpu_mem"], 80_u64 << 30);
         let notes = document["assumptions"].to_string();
         assert!(notes.contains("7 jobs keep GPUs as busy"), "{notes}");
+        assert!(notes.contains("\"3 jobs failed or were stopped"), "{notes}");
+        assert!(notes.contains("telemetry is GPM"), "{notes}");
         assert!(!notes.contains("never seen\""), "{notes}");
     }
 

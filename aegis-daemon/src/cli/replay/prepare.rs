@@ -5,6 +5,7 @@ use aegis_common::wire::{ErrorCode, Failure};
 use super::super::Context;
 use super::super::error::{CliError, hinted};
 use super::ReplayArgs;
+use super::note::{Note, merge, text};
 use super::past;
 use super::source::{self, TraceArg};
 use crate::replay::generate::{Shape, generate};
@@ -54,7 +55,7 @@ pub(super) fn prepare(args: &ReplayArgs, cx: &Context<'_>) -> Result<Prepared, C
     let mut machine = machine(args, &jobs);
     machine.interference_factor *= args.interference.factor;
     let mut cases = Vec::new();
-    let mut notes = Vec::new();
+    let mut notes: Vec<Note> = Vec::new();
     let seeds = args
         .seeds
         .map_or(args.seed..args.seed.saturating_add(1), |seeds| 0..seeds);
@@ -63,9 +64,7 @@ pub(super) fn prepare(args: &ReplayArgs, cx: &Context<'_>) -> Result<Prepared, C
         if trace.jobs.is_empty() {
             return Err(nothing_left(machine.gpus).into());
         }
-        if notes.is_empty() {
-            notes = told;
-        }
+        merge(&mut notes, told);
         let mut machine = machine.clone();
         machine.interference = args.interference.truth(&trace, &pairs)?;
         cases.push(Case {
@@ -74,6 +73,7 @@ pub(super) fn prepare(args: &ReplayArgs, cx: &Context<'_>) -> Result<Prepared, C
             seed,
         });
     }
+    let notes = text(&notes);
     Ok(Prepared { name, cases, notes })
 }
 
@@ -99,7 +99,7 @@ fn trace(
     jobs: &Jobs,
     machine: &MachineConfig,
     seed: u64,
-) -> (Trace, Vec<String>) {
+) -> (Trace, Vec<Note>) {
     let usual = JOBS_PER_GPU.saturating_mul(machine.gpus);
     let how = Assembly {
         gpus: machine.gpus,
@@ -136,53 +136,52 @@ fn nothing_left(gpus: u32) -> Failure {
     )
 }
 
-/// Adds a note if it concerns any job.
-fn note(notes: &mut Vec<String>, count: usize, text: &str) {
-    if count > 0 {
-        notes.push(format!("{count} {text}"));
-    }
-}
-
-fn imported(assumed: &Assumed, jobs: usize) -> Vec<String> {
-    let mut notes = vec![format!("{jobs} of {} jobs are replayed", assumed.found)];
-    note(
-        &mut notes,
-        assumed.too_wide,
-        "jobs want more GPUs than the machine has and are left out",
-    );
-    note(
-        &mut notes,
-        assumed.drawn,
-        "jobs run a program drawn from the catalogue: the file does not tell a known one",
-    );
-    if assumed.arrivals {
-        notes.push("submissions are Poisson: the file does not tell them".to_owned());
-    }
-    notes
-}
-
-fn remembered(assumed: &PastAssumed, jobs: usize) -> Vec<String> {
-    let mut notes = vec![format!("{jobs} of {} jobs are replayed", assumed.found)];
-    for (count, text) in [
-        (assumed.never_ran, "jobs never ran and are left out"),
-        (
+fn imported(assumed: &Assumed, jobs: usize) -> Vec<Note> {
+    vec![
+        Note::jobs(jobs, format!("of {} jobs are replayed", assumed.found)),
+        Note::jobs(
             assumed.too_wide,
             "jobs want more GPUs than the machine has and are left out",
         ),
-        (
+        Note::jobs(
+            assumed.drawn,
+            "jobs run a program drawn from the catalogue: the file does not tell a known one",
+        ),
+        Note::sentence(
+            assumed.arrivals,
+            "submissions are Poisson: the file does not tell them",
+        ),
+    ]
+}
+
+fn remembered(assumed: &PastAssumed, jobs: usize) -> Vec<Note> {
+    vec![
+        Note::jobs(jobs, format!("of {} jobs are replayed", assumed.found)),
+        Note::jobs(assumed.never_ran, "jobs never ran and are left out"),
+        Note::jobs(
+            assumed.too_wide,
+            "jobs want more GPUs than the machine has and are left out",
+        ),
+        Note::jobs(
+            assumed.failed,
+            "jobs failed or were stopped: they count as work of the length they ran",
+        ),
+        Note::jobs(
             assumed.without_peak,
             "jobs have the memory of a catalogue program: theirs was never seen",
         ),
-        (
+        Note::jobs(
             assumed.without_profile,
             "jobs keep GPUs as busy as a catalogue program: they were never seen alone",
         ),
-        (
+        Note::jobs(
             assumed.without_slowdown,
             "jobs count their running time as the time alone: their slowdown is not known",
         ),
-    ] {
-        note(&mut notes, count, text);
-    }
-    notes
+        Note::sentence(
+            true,
+            "telemetry is GPM and the scheduler's settings are the defaults, whatever the \
+             server's are",
+        ),
+    ]
 }

@@ -33,6 +33,8 @@ pub struct PastAssumed {
     pub without_profile: usize,
     /// Jobs of the trace whose slowdown is not known: their running time counts as the time alone.
     pub without_slowdown: usize,
+    /// Jobs of the trace that failed or were stopped: they count as work of the length they ran.
+    pub failed: usize,
 }
 
 /// One (user, command, GPUs).
@@ -79,6 +81,7 @@ pub fn from_past(found: &[PastJob], how: Assembly) -> (Trace, PastAssumed) {
         });
         let work_ms = job.observed.as_ref().and_then(|seen| seen.work_ms);
         assumed.without_slowdown += usize::from(work_ms.is_none());
+        assumed.failed += usize::from(!job.completed);
         let startup_s = workloads
             .get(place)
             .map_or(0.0, |one: &Workload| one.startup_s);
@@ -234,7 +237,10 @@ mod tests {
         let mut jobs = vec![
             past(4, 9_000, "train.py", 100_000),
             past(2, 5_000, "train.py", 300_000),
-            past(3, 6_000, "other.py", 100_000),
+            PastJob {
+                completed: false,
+                ..past(3, 6_000, "other.py", 100_000)
+            },
             past(5, 7_000, "never.py", 0),
             PastJob {
                 gpus: 4,
@@ -253,6 +259,7 @@ mod tests {
                 without_peak: 1,
                 without_profile: 1,
                 without_slowdown: 2,
+                failed: 1,
             }
         );
         let submitted: Vec<u64> = trace.jobs.iter().map(|job| job.submit_ms).collect();
