@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use aegis_common::id::Moment;
 use aegis_common::job::Outcome;
+use aegis_common::wire::Attempt;
 use anyhow::{Context, Result, bail};
 use e2e::{GIB, Setup, World};
 
@@ -19,9 +20,9 @@ pub(super) const GPU_GIB: u64 = 40;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ran {
     pub(super) submitted_ms: u64,
-    /// Of the last attempt.
-    pub(super) started_ms: u64,
     pub(super) ended_ms: u64,
+    /// Running time of all attempts, as replay counts it.
+    pub(super) ran_ms: u64,
     pub(super) attempts: usize,
 }
 
@@ -59,10 +60,19 @@ pub(super) fn run(rules: Rules) -> Result<Vec<Ran>> {
     let ran = views.iter().map(|view| {
         Ok(Ran {
             submitted_ms: since(Some(view.submitted))?,
-            started_ms: since(view.attempts.last().and_then(|attempt| attempt.started))?,
             ended_ms: since(view.ended)?,
+            ran_ms: ran_ms(&view.attempts)?,
             attempts: view.attempts.len(),
         })
     });
     ran.collect()
+}
+
+fn ran_ms(attempts: &[Attempt]) -> Result<u64> {
+    let each = attempts.iter().map(|attempt| {
+        let span = attempt.started.zip(attempt.ended);
+        let (started, ended) = span.context("an attempt of a job that ended has no times")?;
+        Ok(ended.millis_since(started))
+    });
+    each.sum()
 }

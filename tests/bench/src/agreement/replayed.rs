@@ -38,7 +38,7 @@ pub(super) fn trace(alone: &[Ran]) -> Trace {
 
 fn workload(ran: &Ran, job: &MixJob) -> Workload {
     let scale = SCALE as f64;
-    let took_s = (ran.ended_ms - ran.started_ms) as f64 / 1e3;
+    let took_s = ran.ran_ms as f64 / 1e3;
     let preset = job.preset;
     let [sm_active, sm_occupancy, dram_active] = job.demand;
     Workload {

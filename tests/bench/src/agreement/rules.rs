@@ -12,7 +12,8 @@ pub(super) const SCALE: u64 = 10;
 pub(super) enum Rules {
     /// A GPU for each job.
     Exclusive,
-    /// The gate with the thresholds AEGIS was released with.
+    /// This daemon's gate at the thresholds AEGIS was released with. AEGIS's own rules differ in the
+    /// rest: replay has them as `aegis-released`.
     Released,
     /// The mode `balanced`.
     Balanced,
@@ -30,7 +31,7 @@ impl Rules {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Exclusive => "exclusive",
-            Self::Released => "aegis-released-gate",
+            Self::Released => "gate at the released thresholds",
             Self::Balanced => "balanced",
         }
     }
