@@ -91,9 +91,9 @@ impl Mode {
         }
     }
 
-    /// Added to [`Policy::gate_sm_active`] and [`Policy::gate_dram_active`], thousandths. Replayed cold on three GPUs, weighing
-    /// predicted slowdowns packed too much: jobs ran 1.9 times as long as alone for no better
-    /// makespan than the gate's at 1.3 (README, "Replay").
+    /// Added to [`Policy::gate_sm_active`] and [`Policy::gate_dram_active`], thousandths. Source:
+    /// replay without a history of commands (README, "Replay"), where opening the gate a little
+    /// shortened the makespan at least as much as weighing predicted slowdowns, and slowed jobs less.
     #[must_use]
     pub const fn gate_raise(self) -> u16 {
         match self {

@@ -104,7 +104,7 @@ fn scheduler(policy: &mut Policy, visit: &mut impl Visit) {
     visit.table("scheduler", "Which GPU may take one more job, and when.");
     visit.key(
         "mode",
-        "How eagerly GPUs are shared. \"gate\": the pressure gate below decides. \"balanced\": it\nopens at .07 more SM and DRAM activity. \"gentle\", \"throughput\": where GPM or DCGM counters\nare there, a job joins if the work gained is worth the slowdown expected.",
+        "How eagerly GPUs are shared. \"gate\": the pressure gate below decides. \"balanced\": it\nopens at .07 more SM and DRAM activity. \"gentle\", \"throughput\": where GPM counters\nare there, a job joins if the work gained is worth the slowdown expected. In replay without a\nhistory of commands, \"throughput\" gained nothing over \"balanced\".",
         &mut Choice(
             &mut policy.mode,
             &[
@@ -199,7 +199,7 @@ fn memory(policy: &mut Policy, visit: &mut impl Visit) {
 fn gate(policy: &mut Policy, visit: &mut impl Visit) {
     visit.key(
         "gate_sm_active",
-        "With GPM or DCGM counters a GPU is busy, and takes no further job, when SM activity reaches\nthis and SM occupancy or DRAM activity theirs.",
+        "With GPM counters a GPU is busy, and takes no further job, when SM activity reaches\nthis and SM occupancy or DRAM activity theirs.",
         &mut Share(&mut policy.gate_sm_active, 1..=1000),
     );
     visit.key(

@@ -27,9 +27,11 @@ pub(super) struct Facts {
     pub(super) exclusive: Option<JobId>,
     /// A resident without the shim.
     pub(super) uninstrumented: Option<JobId>,
-    /// Residents whose peak is neither declared nor learned.
+    /// Residents that may grow beyond what is promised to them: no cap, and neither a known peak nor
+    /// one observed here lies within their budget.
     pub(super) unprotected: Vec<JobId>,
-    /// Residents that close the GPU, and the youngest while the gate's window fills.
+    /// Residents that close the GPU while they are observed; where loads are weighed, not those
+    /// whose load is known.
     pub(super) observing: Vec<(JobId, Phase)>,
     /// The only dormant resident.
     pub(super) dormant: Option<JobId>,

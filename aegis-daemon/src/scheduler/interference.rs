@@ -9,7 +9,8 @@
 //!
 //! with sm and dram the activities alone and mem the peak as a share of 40 GiB (it stands for the
 //! size of batch and kernels), all 0..1. The fitted exponent of mem, 1.062, is left out: a power
-//! is not the same bits on every machine. Beyond pairs the terms are summed, and the work that
+//! is not the same bits on every machine. The errors above are of the fit with that exponent; the
+//! form without it was not judged again on the held-out pairs. Beyond pairs the terms are summed, and the work that
 //! is delivered together, Σ sm_i / slowdown_i, cannot exceed .97 of the GPU.
 //!
 //! A prediction is a prior: where a slowdown was measured, the measurement counts (`progress`).

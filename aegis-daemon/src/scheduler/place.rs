@@ -18,8 +18,9 @@ use super::obstacle::{fits, worth};
 type Preference = (bool, bool, i128, Reverse<bool>, GpuIndex);
 
 impl Core {
-    /// Starts every pending job that fits, in queue order. A placement closes its GPUs, so a
-    /// demand that found no place finds none later in the same pass.
+    /// Starts every pending job that fits, in queue order. A placement takes room and adds load; it
+    /// closes its GPUs unless the job is known and loads are weighed. So a demand that found no
+    /// place is not tried again in the same pass.
     ///
     /// A job that only waits for a sample to show departed jobs' memory free keeps its GPUs from
     /// smaller jobs behind it; such jobs are returned.
