@@ -104,7 +104,7 @@ fn scheduler(policy: &mut Policy, visit: &mut impl Visit) {
     visit.table("scheduler", "Which GPU may take one more job, and when.");
     visit.key(
         "mode",
-        "How eagerly GPUs are shared. \"gate\": the pressure gate below decides. \"balanced\": it\nopens at .07 more SM and DRAM activity. \"gentle\", \"throughput\": where GPM counters\nare there, a job joins if the work gained is worth the slowdown expected. In replay without a\nhistory of commands, \"throughput\" gained nothing over \"balanced\".",
+        "How eagerly GPUs are shared. \"gate\": the pressure gate below decides. \"balanced\" and\n\"throughput\": it closes at .07 and .15 more SM and DRAM activity. \"gentle\": at .05 less, and where\nGPM counters are there a job joins only if the work gained is worth the slowdown expected.",
         &mut Choice(
             &mut policy.mode,
             &[

@@ -62,7 +62,7 @@ pub fn told(name: &str, default: &Policy) -> Policy {
         "gentle" => (Mode::Gentle, Order::Fifo),
         "balanced" => (Mode::Balanced, Order::Fifo),
         "throughput" => (Mode::Throughput, Order::Fifo),
-        "shortest" => (Mode::Gentle, Order::Shortest),
+        "shortest" => (Mode::Balanced, Order::Shortest),
         _ => (Mode::Gate, Order::Fifo),
     };
     Policy {

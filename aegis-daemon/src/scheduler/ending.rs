@@ -119,7 +119,7 @@ impl Core {
             memory: state.map_or(0, |state| state.info.memory),
             capacity,
             was_alone: hold.exclusive && !capped,
-            retries_left: job.retries_used < job.resources.retries,
+            retries_left: job.resources.retries.saturating_sub(job.retries_used),
         });
         self.release(at, id);
         let next = match next {

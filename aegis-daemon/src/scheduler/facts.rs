@@ -45,8 +45,6 @@ pub(super) struct Facts {
     pub(super) loads: Vec<Load>,
     /// Predicted slowdowns decide here, not the gate.
     pub(super) weighed: bool,
-    /// A resident's load is not known yet.
-    pub(super) unmeasured: bool,
     /// Risk figure of SM activity.
     pub(super) sm_active: u16,
     /// Room after what waiting requests need; negative: overdrawn.
@@ -101,7 +99,6 @@ impl Core {
             gate: None,
             loads: Vec::new(),
             weighed: false,
-            unmeasured: false,
             sm_active: 0,
             room: self.room(gpu) - self.awaited(index),
             settling: gpu.settling,
@@ -137,10 +134,6 @@ impl Core {
         if self.policy.weighs(gpu.info.tier) {
             facts.weighed = true;
             facts.loads = self.loads(&facts.residents, index);
-            facts.unmeasured = facts.residents.iter().any(|id| {
-                let job = self.jobs.get(id);
-                job.is_some_and(|job| job.profile().is_none())
-            });
         }
         let figures = figures(&gpu.samples, since, &self.policy);
         facts.sm_active = figures.map_or(0, |figures| figures.sm_active);
@@ -149,8 +142,6 @@ impl Core {
 
     fn describe_residents(&self, facts: &mut Facts) {
         let mut dormant = Vec::new();
-        let gpu = self.gpus.get(&facts.gpu);
-        let weighs = gpu.is_some_and(|gpu| self.policy.weighs(gpu.info.tier));
         for &id in &facts.residents {
             let Some((job, run)) = self.job_and_run(id) else {
                 continue;
@@ -172,8 +163,6 @@ impl Core {
             match run.observation.phase_at(facts.at, &self.policy) {
                 Phase::Steady => {}
                 Phase::Dormant => dormant.push(id),
-                // Its load and its peak are known: others may come at once.
-                _ if weighs && job.is_known() => {}
                 phase => facts.observing.push((id, phase)),
             }
         }

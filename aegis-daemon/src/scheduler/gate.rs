@@ -48,7 +48,8 @@ pub(super) fn judge(
     let Some(figures) = figures(samples, since, policy) else {
         return Verdict::Filling;
     };
-    let raised = |limit: u16| limit.saturating_add(policy.mode.gate_raise()).min(1000);
+    let raise = policy.mode.gate_raise();
+    let raised = |limit: u16| limit.saturating_add_signed(raise).clamp(1, 1000);
     let limits = match tier {
         Tier::Gpm | Tier::Dcgm => Figures {
             sm_active: raised(policy.gate_sm_active),

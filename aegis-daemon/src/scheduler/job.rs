@@ -58,7 +58,8 @@ pub(super) struct Job {
     /// How fast its launch sequences were seen to go alone, the latest last.
     #[serde(default)]
     pub(super) solo_rates: Vec<SoloRate>,
-    /// How long it is expected to run, by the queue's order; fixed while it is pending.
+    /// Its place among its user's jobs, where the order is not that of submission; fixed while it
+    /// is pending.
     #[serde(default)]
     pub(super) rank: u64,
 }
@@ -161,7 +162,7 @@ impl Job {
         Ticket {
             id: self.id,
             priority: self.resources.priority,
-            lane: if self.rank == 0 { self.uid } else { u32::MAX },
+            lane: self.uid,
             rank: self.rank,
         }
     }
@@ -195,12 +196,6 @@ impl Job {
     /// The peak that runs of the same or a similar command reached.
     pub(super) const fn known_peak(&self) -> Option<u64> {
         self.learned.peak
-    }
-
-    /// Runs of this very command told what it needs and how busy it keeps a GPU: watching it
-    /// tells nothing new.
-    pub(super) const fn is_known(&self) -> bool {
-        self.learned.exact && self.learned.peak.is_some() && self.learned.profile.is_some()
     }
 
     /// An attempt is in progress and was not told to end.

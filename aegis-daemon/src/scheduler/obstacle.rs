@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use aegis_common::id::Moment;
 use aegis_common::job::Phase;
 use aegis_common::policy::Policy;
 use aegis_common::reason::Blocker;
@@ -89,8 +90,11 @@ fn reserved(
         return ControlFlow::Continue(());
     };
     let ends = demand.lasts_ms.map(|lasts| facts.at.plus_millis(lasts));
-    let admitted = free_at
-        .is_some_and(|free_at| demand.suspendable || ends.is_some_and(|ends| ends <= free_at));
+    let admitted = free_at.is_some_and(|free_at| {
+        // A resident without a time limit may end at any moment: nothing surely ends before it.
+        let limited = free_at < Moment(u64::MAX);
+        demand.suspendable || (limited && ends.is_some_and(|ends| ends <= free_at))
+    });
     if admitted {
         return ControlFlow::Continue(());
     }
@@ -168,8 +172,6 @@ fn telemetry(
         })?;
     }
     match facts.gate {
-        Some(Verdict::Busy { .. }) if facts.weighed && !facts.foreign => ControlFlow::Continue(()),
-        Some(Verdict::Filling) if facts.weighed && !facts.unmeasured => ControlFlow::Continue(()),
         Some(Verdict::Busy { is, limits }) => found(Blocker::Pressure {
             gpu,
             sm_active: is.sm_active,

@@ -67,7 +67,7 @@ impl Core {
     }
 
     /// The GPUs a job will take once samples show departed jobs' memory free.
-    fn choose_settled(&self, demand: &Demand, facts: &[Facts]) -> Option<Vec<GpuIndex>> {
+    pub(super) fn choose_settled(&self, demand: &Demand, facts: &[Facts]) -> Option<Vec<GpuIndex>> {
         if facts.iter().all(|facts| facts.settling == 0) {
             return None;
         }

@@ -26,7 +26,7 @@ pub(super) struct Queue {
 pub(super) struct Ticket {
     pub(super) id: JobId,
     pub(super) priority: i32,
-    /// Lanes take turns: the user, or one lane for all.
+    /// Lanes take turns: the user.
     pub(super) lane: u32,
     /// Smaller is first within the lane.
     pub(super) rank: u64,

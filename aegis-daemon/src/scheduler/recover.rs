@@ -20,7 +20,7 @@ pub(super) struct OutOfMemory {
     /// The attempt had the GPU to itself and nothing but the GPU bounded it.
     pub(super) was_alone: bool,
     /// Attempts left.
-    pub(super) retries_left: bool,
+    pub(super) retries_left: u32,
 }
 
 /// The next attempt.
@@ -33,7 +33,8 @@ pub(super) struct NextAttempt {
 }
 
 /// The ladder: what was seen to be needed; if that is no more than before, quarters of the GPU;
-/// then the GPU alone; then the end.
+/// then the GPU alone; then the end. The last attempt is always the GPU alone: no job fails for
+/// good before it had that.
 pub(super) fn next_attempt(oom: OutOfMemory) -> Result<NextAttempt, OomFinal> {
     if oom.request > oom.capacity {
         return Err(OomFinal::ExceedsCapacity);
@@ -41,7 +42,7 @@ pub(super) fn next_attempt(oom: OutOfMemory) -> Result<NextAttempt, OomFinal> {
     if oom.was_alone {
         return Err(OomFinal::WasExclusive);
     }
-    if !oom.retries_left {
+    if oom.retries_left == 0 {
         return Err(OomFinal::NoRetriesLeft);
     }
     let quarter = oom.memory / 4;
@@ -52,7 +53,7 @@ pub(super) fn next_attempt(oom: OutOfMemory) -> Result<NextAttempt, OomFinal> {
         quarter.saturating_mul(3),
     ];
     // Only the first step may exceed the capacity: then only the GPU alone can do.
-    let next = if oom.wanted > oom.capacity {
+    let next = if oom.wanted > oom.capacity || oom.retries_left == 1 {
         None
     } else {
         let mut higher = steps.into_iter().filter(|&step| step > oom.previous);
@@ -91,7 +92,7 @@ mod tests {
             memory: 40 * GIB,
             capacity: 38 * GIB,
             was_alone: false,
-            retries_left: true,
+            retries_left: 3,
         }
     }
 
@@ -114,8 +115,13 @@ mod tests {
             ..oom(3, 1, 5)
         };
         assert_eq!(next_attempt(alone), Err(OomFinal::WasExclusive));
+        let last = OutOfMemory {
+            retries_left: 1,
+            ..oom(3, 1, 10)
+        };
+        assert_eq!(next_attempt(last), step(10, true));
         let spent = OutOfMemory {
-            retries_left: false,
+            retries_left: 0,
             ..oom(3, 1, 5)
         };
         assert_eq!(next_attempt(spent), Err(OomFinal::NoRetriesLeft));

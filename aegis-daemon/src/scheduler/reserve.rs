@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::Room;
 use super::core::Core;
 use super::facts::Facts;
+use super::gate::Verdict;
 use super::job::{Job, Stage};
 use super::obstacle::fits;
 
@@ -190,20 +191,31 @@ impl Core {
         let Some(demand) = self.demand(kept.holder) else {
             return;
         };
-        if self.choose(&demand, &self.all_facts(at)).is_some() {
+        let facts = self.all_facts(at);
+        if self.choose(&demand, &facts).is_some() || self.choose_settled(&demand, &facts).is_some()
+        {
             return;
         }
+        let priority = self
+            .jobs
+            .get(&kept.holder)
+            .map(|job| job.resources.priority);
         for index in kept.gpus {
             let Some(gpu) = self.gpus.get(&index) else {
                 continue;
             };
             let outside = gpu.outside(self.now);
             let need = demand.budget_on(gpu.info.memory, outside, &self.policy);
-            if fits(&demand, &self.facts(gpu, at), &self.policy) {
+            let facts = self.facts(gpu, at);
+            // Its pressure without those who left is not known yet: the head may fit as it is.
+            let undecided = matches!(facts.gate, Some(Verdict::Filling | Verdict::Stale(_)));
+            if undecided || fits(&demand, &facts, &self.policy) {
                 continue;
             }
-            let fillers = self.evictable_residents(gpu);
-            let fillers = fillers.filter(|job| job.suspendable(&self.policy));
+            // Who is ahead of the holder did not come as a filler.
+            let fillers = self.evictable_residents(gpu).filter(|job| {
+                job.suspendable(&self.policy) && Some(job.resources.priority) <= priority
+            });
             let fillers: Vec<JobId> = fillers.map(|job| job.id).collect();
             for filler in fillers {
                 self.evict(filler, kept.holder, index, need, out);

@@ -1,5 +1,8 @@
 //! `aegis gpus`: memory as NVML and the daemon's promises have it, agreeing with the simulator.
 
+use std::cell::Cell;
+
+use aegis_common::event::Link;
 use anyhow::Result;
 use e2e::{GIB, MIB, Setup, World};
 
@@ -66,5 +69,36 @@ fn residents_and_use_agree_with_the_simulator() -> Result<()> {
         "the declared peak is promised: {gpu:?}"
     );
     assert!(gpu.promised + gpu.available + gpu.unmanaged + gpu.guard <= gpu.memory);
+    Ok(())
+}
+
+#[test]
+fn links_are_shown_and_a_job_with_two_gpus_gets_those_with_nvlink() -> Result<()> {
+    // NVLink between 0 and 3 and between 1 and 2; a PCIe switch above 0 and 1, one above 2 and 3.
+    let index = Cell::new(0_u32);
+    let setup = Setup::gpus(4, 16 * GIB).each_gpu(|gpu| {
+        let number = index.replace(index.get() + 1);
+        gpu.nvlink = Some(number.min(3 - number));
+        gpu.switch = Some(number / 2);
+    });
+    let world = World::start(setup)?;
+    // A job that fits starts as soon as enough GPUs have been sampled, whichever these are.
+    let gpus = e2e::until("samples of all", || {
+        let gpus = world.gpus()?;
+        let sampled = gpus.len() == 4 && gpus.iter().all(|gpu| gpu.used.is_some());
+        Ok(sampled.then_some(gpus))
+    })?;
+    let mut links: Vec<(u32, Link)> = gpus[0].peers.iter().map(|p| (p.gpu.0, p.link)).collect();
+    links.sort_unstable();
+    let expected = [(1, Link::Switch), (2, Link::HostBridge), (3, Link::NvLink)];
+    assert_eq!(links, expected);
+    let job = world.submit(&["--gpus", "2"], &["true"])?;
+    assert_eq!(world.wait(job)?, 0);
+    let placed: Vec<u32> = world.view(job)?.attempts[0]
+        .gpus
+        .iter()
+        .map(|gpu| gpu.0)
+        .collect();
+    assert_eq!(placed, [0, 3]);
     Ok(())
 }

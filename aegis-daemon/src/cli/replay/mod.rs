@@ -37,7 +37,8 @@ away, UNDONE counts jobs that failed or never ran.
 
 Policies: exclusive, horus, horus-paper, lucid, lucid-paper, aegis-released, aegis-peaks, aegis-gate-50 \
 (published), control, gentle, balanced, throughput, shortest (this scheduler's modes; control is \
-mode = \"gate\"). All start without a history of commands; throughput gained nothing over balanced so.
+mode = \"gate\", shortest is balanced with order = \"shortest\"). All start without a history of
+commands.
 
 Of a file's jobs, a window is replayed that the seed chooses. Jobs whose program is unknown get one of the \
 built-in catalogue; what is assumed is said on standard error.

@@ -292,20 +292,6 @@ fn a_sample_that_knows_nothing_does_not_clear_foreign_processes() {
     assert_eq!(world.codes(job), ["foreign_process", "telemetry_stale"]);
 }
 
-#[test]
-fn a_job_worth_its_slowdown_joins_a_busy_gpu_though_a_lesser_one_would_not_be() {
-    let policy = Policy {
-        mode: Mode::Throughput,
-        ..Policy::default()
-    };
-    let mut world = World::with(1, policy, Tier::Gpm);
-    world.busy.insert(gpu(0), Some((860, 800, 770)));
-    world.steady(declared(5), 3 * GIB);
-    // A job of the usual load uses what the resident leaves; one that uses nothing is only slowed.
-    let job = world.submit(declared(9));
-    assert!(world.is_starting(job), "{:?}", world.blockers(job));
-}
-
 /// Links of GPU `index` among eight: NVLink in pairs 0-5, 1-4, a PCIe switch below 0..4 and 4..8.
 fn linked(index: u32) -> Vec<Peer> {
     let others = (0..8).filter(|&other| other != index);
@@ -376,16 +362,20 @@ fn idle_gpus_far_apart_come_before_a_close_occupied_one() {
 }
 
 #[test]
-fn the_balanced_mode_takes_a_job_where_the_gate_is_just_closed() {
-    for (mode, joins) in [(Mode::Gate, false), (Mode::Balanced, true)] {
-        let policy = Policy {
-            mode,
-            ..Policy::default()
-        };
-        let mut world = World::with(1, policy, Tier::Gpm);
-        world.busy.insert(gpu(0), Some((580, 400, 500)));
-        world.steady(declared(5), 3 * GIB);
-        let job = world.submit(declared(9));
-        assert_eq!(world.is_starting(job), joins, "{:?}", world.blockers(job));
+fn each_mode_closes_the_gate_elsewhere() {
+    let modes = [Mode::Gentle, Mode::Gate, Mode::Balanced, Mode::Throughput];
+    for (sm_active, open_from) in [(450, 0), (520, 1), (580, 2), (680, 3), (720, 4)] {
+        for (place, mode) in modes.into_iter().enumerate() {
+            let policy = Policy {
+                mode,
+                ..Policy::default()
+            };
+            let mut world = World::with(1, policy, Tier::Gpm);
+            world.busy.insert(gpu(0), Some((sm_active, 400, 200)));
+            world.steady(declared(5), GIB);
+            let job = world.submit(declared(1));
+            let joins = world.is_starting(job);
+            assert_eq!(joins, place >= open_from, "{:?}", world.blockers(job));
+        }
     }
 }

@@ -62,17 +62,30 @@ fn a_reserved_gpu_takes_what_ends_before_its_residents_or_saves_its_work() {
 fn fillers_leave_when_only_they_keep_the_head_waiting() {
     let (mut world, resident, head) = drained();
     let (filler, _) = world.steady(suspendable(15), GIB);
-    let actions = world.end(resident, Exit::Code(0));
+    let ended = world.end(resident, Exit::Code(0));
     let stopped = |action: &Action| {
         matches!(action, Action::Stop { job, why: StopReason::Evicted { job: by, .. }, .. }
             if *job == filler && *by == head)
     };
+    // Not before samples show the GPU without the one that left.
+    assert!(!ended.iter().any(stopped), "{ended:?}");
+    let actions = world.watch(15);
     assert!(actions.iter().any(stopped), "{actions:?}");
     // Nobody slips in meanwhile, not even a job that could be suspended.
     let late = world.submit(suspendable(1));
     assert!(world.codes(late).contains(&"reserved"));
     world.end(filler, Exit::Signal(15));
     assert!(world.is_starting(head));
+}
+
+#[test]
+fn beside_a_resident_without_a_limit_nothing_surely_ends_in_time() {
+    let mut world = World::new(1);
+    world.steady(declared(20), GIB);
+    world.submit(declared(30));
+    world.watch(301);
+    let job = world.submit(limited(2, 60, false));
+    assert_eq!(world.codes(job), ["reserved"]);
 }
 
 #[test]
