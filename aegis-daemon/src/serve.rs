@@ -19,7 +19,7 @@ use crate::jobs::{Keepers, KeepersConfig};
 use crate::lease::ShimServer;
 use crate::owner::{Inputs, Loopback, Owner, RecoverError, Settings};
 use crate::store::{Store, StoreError};
-use crate::telemetry::{Telemetry, TelemetryConfig};
+use crate::telemetry::{Lifecycle, Telemetry, TelemetryConfig, Unavailable};
 
 /// Why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,7 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
     )))?;
     let program = std::env::current_exe().map_err(attempt("finding the daemon's own program"))?;
     let shim_library = config.shim.library.clone().or_else(find_shim);
-    let keepers = Keepers::new(
+    let mut keepers = Keepers::new(
         KeepersConfig {
             state_dir: daemon.state_dir.clone(),
             runtime_dir: daemon.runtime_dir.clone(),
@@ -100,6 +100,16 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
         keeper_events,
     )
     .map_err(RecoverError::from)?;
+    let (process_events, lifecycle_inputs) = unbounded_channel();
+    let lifecycle = if rootless {
+        Err(Unavailable::NotRoot)
+    } else {
+        Lifecycle::start(&process_events)
+    };
+    if let Err(error) = &lifecycle {
+        info!(%error, "processes are followed by /proc and pidfds alone");
+    }
+    keepers.set_lifecycle(lifecycle);
     let settings = Settings {
         rootless,
         uid: rustix::process::geteuid().as_raw(),
@@ -147,6 +157,7 @@ async fn serve(config: &Config, ready: Option<File>) -> Result<(), ServeError> {
             keepers: keeper_inputs,
             telemetry: sample_inputs,
             processes: process_inputs,
+            lifecycle: lifecycle_inputs,
         })
         .await;
     // A socket file without a daemon would make clients wait for an answer. The shim socket's file

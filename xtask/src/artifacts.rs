@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use crate::command::{cargo, run};
+use crate::ebpf;
 use crate::workspace::{root, shim, shim_target, target};
 
 /// Build profile of the artifacts.
@@ -58,6 +59,7 @@ pub(crate) fn build_shim(profile: Profile) -> Result<PathBuf> {
 /// The build failed.
 pub(crate) fn build_product(profile: Profile) -> Result<(PathBuf, PathBuf, PathBuf)> {
     let shim = build_shim(profile)?;
+    ebpf::build_if_possible()?;
     run(cargo()
         .current_dir(root())
         .args([

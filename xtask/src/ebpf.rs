@@ -1,11 +1,13 @@
-//! `cargo xtask ebpf`: the BPF programs as one object.
+//! `cargo xtask ebpf`: the BPF object the daemon carries inside itself.
 //!
-//! It is written to `aegis-ebpf/object/` and never committed.
+//! The daemon's build script takes it from `aegis-ebpf/object/`; where there is none the daemon is
+//! built without and follows processes by `/proc` and pidfds alone. It is never committed.
 
 mod compiler;
 mod linker;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,6 +81,28 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .len();
     println!("ebpf: {} ({} KiB)", object.display(), bytes / 1024);
     Ok(())
+}
+
+/// Builds the object if this machine can; else makes sure that no old one is used, and says in one
+/// line what is missing.
+///
+/// # Errors
+/// The programs do not build.
+pub(crate) fn build_if_possible() -> Result<()> {
+    match Tools::find() {
+        Ok(tools) => build(&tools).map(drop),
+        Err(reason) => {
+            eprintln!(
+                "ebpf: building without BPF programs: {reason:#}; `cargo xtask ebpf` gets it"
+            );
+            match fs::remove_file(object()) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    Err(error).context("cannot remove an object from an earlier build")
+                }
+                _ => Ok(()),
+            }
+        }
+    }
 }
 
 fn object() -> PathBuf {

@@ -6,7 +6,7 @@ use crate::owner::{Owner, Reply};
 
 /// The daemon's checks. NVML's calls block, so that part is answered by a thread of its own.
 pub(crate) fn handle(owner: &Owner, reply: Reply) {
-    let mut checks = vec![mode(owner), journal(owner), shim(owner)];
+    let mut checks = vec![mode(owner), journal(owner), shim(owner), processes(owner)];
     if let Some(error) = owner.telemetry_error() {
         let hint = "nothing is placed next to a running job until it works";
         checks.push(failed("telemetry", error, hint));
@@ -63,6 +63,23 @@ fn shim(owner: &Owner) -> Check {
             failed("shim", &detail, hint)
         }
         None => failed("shim", &format!("not found: {without}"), hint),
+    }
+}
+
+/// Pidfds and `/proc` do without it, so it never fails.
+fn processes(owner: &Owner) -> Check {
+    const NAME: &str = "process events";
+    match owner.lifecycle_state() {
+        Ok(lost) => ok(NAME, &format!("BPF, {lost} events lost")),
+        Err((why, hint)) => Check {
+            name: NAME.to_owned(),
+            state: CheckState::Degraded,
+            detail: format!(
+                "{why}: a process that leaves its job's tree and clears its environment is lost \
+                 if its keeper is killed"
+            ),
+            hint: Some(hint.to_owned()),
+        },
     }
 }
 

@@ -1,11 +1,14 @@
 //! What the records of a watched attempt say, and telling the owner.
 
+use std::io;
+
 use aegis_common::job::Exit;
 
 use super::keepers::KeeperEvent;
 use super::record::{self, End, EndRecord, RecordError, StartRecord};
 use super::supervise::{READ_AGAIN, Supervisor};
-use super::{adopt, leftovers};
+use super::tree::Process;
+use super::{adopt, followed, leftovers};
 
 impl Supervisor {
     /// Reports the end of an attempt whose keeper is gone.
@@ -16,10 +19,20 @@ impl Supervisor {
             );
         };
         if !self.conclude_recorded().await {
-            leftovers::end(self.token).await;
+            leftovers::end(|| self.left()).await;
             adopt::tidy(&self.layout, &start);
             self.report_ended(&start, Exit::Unknown);
         }
+    }
+
+    /// The attempt's processes that live: by the job's token in their environment, and by the
+    /// kernel's set, which knows those that cleared theirs.
+    fn left(&self) -> io::Result<Vec<Process>> {
+        let mut left = leftovers::find(&self.token)?;
+        if let Some(lifecycle) = &self.lifecycle {
+            left.extend(followed::find(lifecycle, (self.job, self.attempt)));
+        }
+        Ok(left)
     }
 
     /// Reports the end if it was recorded.

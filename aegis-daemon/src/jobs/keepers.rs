@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 
 use super::layout::Layout;
 use super::supervise::{Origin, Request, Supervisor};
-use super::{spawn, tree};
+use super::{followed, spawn, tree};
 use crate::store::JobRecord;
+use crate::telemetry::{Lifecycle, Unavailable};
 
 /// How keepers are started.
 #[derive(Clone, Debug)]
@@ -144,6 +145,7 @@ pub struct Keepers {
     events: mpsc::UnboundedSender<KeeperEvent>,
     pub(crate) handles: HashMap<(JobId, u32), Handle>,
     pub(crate) tokens: HashMap<[u8; 32], (JobId, u32)>,
+    pub(super) lifecycle: Result<Lifecycle, Unavailable>,
     /// This boot is on disk as that of the records.
     pub(super) boot_noted: bool,
 }
@@ -179,6 +181,7 @@ impl Keepers {
             events,
             handles: HashMap::new(),
             tokens: HashMap::new(),
+            lifecycle: Err(Unavailable::NotBuilt),
             boot_noted: false,
         })
     }
@@ -278,6 +281,10 @@ impl Keepers {
         keeper: Option<ProcessKey>,
         origin: Origin,
     ) {
+        let lifecycle = self.lifecycle.as_ref().ok().cloned();
+        if let (Some(lifecycle), Some(keeper)) = (&lifecycle, keeper) {
+            followed::follow_tree(lifecycle, (job, attempt), keeper);
+        }
         let (requests, receiver) = mpsc::unbounded_channel();
         let keeper = Arc::new(Mutex::new(keeper));
         self.tokens.insert(token, (job, attempt));
@@ -296,6 +303,7 @@ impl Keepers {
             attempt,
             token,
             keeper,
+            lifecycle,
             requests: receiver,
             started: false,
             suspending: false,

@@ -1,7 +1,7 @@
 //! Ending what a killed keeper left behind.
 //!
 //! The kernel kills the main process with its keeper. Its descendants are found by the job's token
-//! in their environment, and by descent from those.
+//! in their environment, by descent from those, and by the kernel's set where it has one.
 
 use std::io;
 use std::time::Duration;
@@ -16,11 +16,11 @@ const FASTEST: Duration = Duration::from_millis(5);
 /// See [`FASTEST`]. A process may take seconds to die in a driver.
 const SLOWEST: Duration = Duration::from_millis(500);
 
-/// Kills the job's processes until none is left.
-pub(crate) async fn end(token: [u8; 32]) {
+/// Kills the job's processes, as `find` finds them, until none is left.
+pub(crate) async fn end(find: impl Fn() -> io::Result<Vec<Process>>) {
     let mut delay = FASTEST;
     loop {
-        let (found, error) = tree::freeze_and_kill(|| find(&token));
+        let (found, error) = tree::freeze_and_kill(&find);
         match error {
             None if found == 0 => return,
             None => {}

@@ -9,12 +9,16 @@ use super::{leftovers, tree};
 const MAX_DEPTH: usize = 256;
 
 impl Keepers {
-    /// The attempt the process belongs to: it descends from the attempt's keeper, or was started
-    /// with the job's token in its environment (containers: their processes descend from the
-    /// container runtime).
+    /// The attempt the process belongs to: it descends from the attempt's keeper, is in
+    /// the kernel's set (which outlives the keeper), or was started with the job's token in its
+    /// environment (containers: their processes descend from the container runtime).
     #[must_use]
     pub fn belongs(&self, pid: u32) -> Option<(JobId, u32)> {
         self.ancestor_keeper(pid)
+            .or_else(|| {
+                let lifecycle = self.lifecycle.as_ref().ok()?;
+                lifecycle.attempt_of(tree::identify(pid)?)
+            })
             .or_else(|| self.tokens.get(&leftovers::token_of(pid)?).copied())
     }
 

@@ -15,6 +15,7 @@ mod boot;
 mod conclude;
 mod control;
 mod environment;
+mod followed;
 pub mod keeper;
 mod keepers;
 mod layout;

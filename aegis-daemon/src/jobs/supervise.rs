@@ -13,11 +13,13 @@ use tokio::sync::mpsc;
 
 use super::adopt;
 use super::control::{self, Command, KEEPER_PROTOCOL, Report};
+use super::followed;
 use super::keepers::{KeeperEvent, KeepersConfig, SharedKey};
 use super::layout::Layout;
 use super::record::StartRecord;
 use super::spawn::Spawned;
 use crate::sys::reactor;
+use crate::telemetry::Lifecycle;
 
 /// Between two tries while the system refuses (out of descriptors, I/O error).
 pub(super) const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -51,6 +53,8 @@ pub(crate) struct Supervisor {
     pub(crate) attempt: u32,
     pub(crate) token: [u8; 32],
     pub(crate) keeper: SharedKey,
+    /// Follows the attempt's processes, if anything does.
+    pub(crate) lifecycle: Option<Lifecycle>,
     pub(crate) requests: mpsc::UnboundedReceiver<Request>,
     /// The owner knows that the attempt has started.
     pub(crate) started: bool,
@@ -244,6 +248,9 @@ impl Supervisor {
     }
 
     fn set_keeper(&self, key: Option<ProcessKey>) {
+        if let (Some(lifecycle), Some(key)) = (&self.lifecycle, key) {
+            followed::follow_tree(lifecycle, (self.job, self.attempt), key);
+        }
         *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = key;
     }
 }

@@ -29,6 +29,15 @@ impl Owner {
         self.journal_error.clone()
     }
 
+    /// Whether the kernel follows jobs' processes: how many events were lost, or why not and what
+    /// can be done.
+    pub(crate) fn lifecycle_state(&self) -> Result<u64, (String, &'static str)> {
+        match self.keepers.lifecycle() {
+            Ok(lifecycle) => Ok(lifecycle.lost()),
+            Err(why) => Err((why.to_string(), why.hint())),
+        }
+    }
+
     /// An event a client caused.
     pub(crate) fn feed_client(&mut self, event: Event) {
         self.feed(event);

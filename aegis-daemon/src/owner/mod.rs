@@ -14,6 +14,7 @@ mod clock;
 mod feed;
 mod idle;
 mod learn;
+mod lifecycle;
 mod pace;
 mod perform;
 mod processes;

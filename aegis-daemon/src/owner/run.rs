@@ -11,7 +11,7 @@ use tracing::info;
 use super::{ClientCall, Owner};
 use crate::jobs::KeeperEvent;
 use crate::lease::ShimEvent;
-use crate::telemetry::TelemetryEvent;
+use crate::telemetry::{LifecycleEvent, TelemetryEvent};
 
 /// How often ledgers are read while instrumented processes live.
 const LEDGER_INTERVAL: Duration = Duration::from_millis(500);
@@ -29,6 +29,8 @@ pub struct Inputs {
     pub keepers: UnboundedReceiver<KeeperEvent>,
     /// Samples.
     pub telemetry: UnboundedReceiver<TelemetryEvent>,
+    /// What the kernel tells about processes of jobs.
+    pub lifecycle: UnboundedReceiver<LifecycleEvent>,
     /// Instrumented processes that ended.
     pub processes: UnboundedReceiver<ProcessKey>,
 }
@@ -48,6 +50,7 @@ impl Owner {
                 _ = stop.wait_for(|stop| *stop) => break,
                 Some(event) = inputs.keepers.recv() => self.on_keeper(event),
                 Some(key) = inputs.processes.recv() => self.on_process_gone(key),
+                Some(event) = inputs.lifecycle.recv() => self.on_lifecycle(event),
                 Some(event) = inputs.shims.recv() => self.on_shim(event),
                 Some(call) = inputs.clients.recv() => self.on_client(call),
                 Some(event) = inputs.telemetry.recv() => self.on_telemetry(event),

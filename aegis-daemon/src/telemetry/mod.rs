@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod bpf;
 mod checks;
 mod device;
 mod event;
@@ -22,6 +23,7 @@ mod thread;
 mod topology;
 
 pub use attribute::{ProcessInfo, attribute, process_info};
+pub use bpf::{Exited, Lifecycle, LifecycleEvent, Sender, Unavailable};
 pub use checks::checks;
 pub use event::{GpuFound, RawSample, TelemetryEvent};
 pub use thread::{Telemetry, TelemetryConfig};

@@ -13,7 +13,7 @@ pub(crate) fn steps() -> Vec<Step> {
     vec![Step {
         name: "BPF compiler",
         required_by: &[],
-        used_by: &[Verb::Ebpf],
+        used_by: &[Verb::Ebpf, Verb::Install],
         check: || Tools::find().map(|tools| tools.describe()),
         install: install_tools,
         by_hand: BY_HAND,
