@@ -20,6 +20,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_pcg::Pcg64Mcg;
 
 use super::catalogue;
+use super::number::millis;
 use super::trace::{Trace, TraceJob};
 use super::workload::Workload;
 
@@ -173,15 +174,6 @@ fn cumulated(gaps: impl Iterator<Item = f64>) -> Vec<u64> {
         Some(*at)
     });
     std::iter::once(0.0).chain(ends).map(millis).collect()
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates"
-)]
-fn millis(seconds: f64) -> u64 {
-    (seconds * 1e3) as u64
 }
 
 /// Each user submits half as much again as the next one.

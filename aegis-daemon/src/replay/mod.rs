@@ -18,6 +18,7 @@ mod case;
 pub mod catalogue;
 pub mod generate;
 mod machine;
+mod number;
 pub mod outcome;
 mod parallel;
 pub mod plot;

@@ -3,16 +3,15 @@
 use aegis_common::id::JobId;
 
 use super::baseline::{Profile, Profiles, lucid_score};
+use super::number::whole;
 use super::random;
 use super::trace::Trace;
+use super::truth::log_slowdown;
 use super::workload::Workload;
 
 /// Standard deviation of ln (predicted / true duration). Lucid's estimator explains about half
 /// of the variance of durations on its own traces; half an e-fold is kinder.
 const DURATION_NOISE: f64 = 0.5;
-/// The fit's mean and range of ln slowdown: see the built-in catalogue.
-const MEAN_LOG: f64 = 0.190;
-const MAX_LOG: f64 = 1.6;
 /// The artifact's classifier is trained on pair speeds that count the time after the partner's
 /// exit as shared, which makes partners look better than they are (project notes on its pair
 /// file). Share of ln slowdown that is left; fitted to Lucid's published makespan.
@@ -43,18 +42,9 @@ pub fn profiles(trace: &Trace, context: u64, seed: u64) -> Profiles {
 /// Lucid's sharing score: its classifier is trained on the speeds of all pairs, which the
 /// catalogue's additive fit stands for.
 fn score(mine: &Workload, trace: &Trace) -> u32 {
-    let speeds = trace.workloads.iter().map(|other| {
-        let log = MEAN_LOG + mine.log_sensitivity + other.log_pressure;
-        (-log.clamp(0.0, MAX_LOG) * COUNTED).exp()
-    });
+    let speeds = trace
+        .workloads
+        .iter()
+        .map(|other| (-log_slowdown(mine, other, 0.0) * COUNTED).exp());
     lucid_score(speeds.sum::<f64>() / trace.workloads.len() as f64)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -8,6 +8,7 @@ use super::clock::Timer;
 use super::job::{Attempt, JobStage, Leaving, Stage};
 use super::plan::{Step, plan};
 use super::{Machine, id_of};
+use crate::replay::number::whole;
 use crate::replay::outcome::{AttemptEnd, AttemptOutcome, Hurt};
 
 impl Machine<'_> {
@@ -200,11 +201,6 @@ pub(super) fn index_of(gpu: usize) -> GpuIndex {
 }
 
 /// Seconds as whole milliseconds; 0 for what is negative.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates: what is negative or no number becomes 0"
-)]
 pub(super) fn to_ms(seconds: f64) -> u64 {
-    (seconds * 1000.0).round() as u64
+    whole(seconds * 1000.0)
 }

@@ -8,6 +8,7 @@ use aegis_common::event::{Event, GpuSample, ProcessGpu};
 use super::attempt::index_of;
 use super::clock::Timer;
 use super::{Machine, SLOW_SAMPLE_MS, id_of};
+use crate::replay::number::whole;
 use crate::replay::outcome::Point;
 use crate::replay::truth::mix;
 use crate::replay::workload::Workload;
@@ -273,13 +274,4 @@ fn launches(workload: &Workload, work_s: f64) -> u64 {
 /// A share as NVML tells it.
 fn thousandths(share: f64) -> u16 {
     u16::try_from(whole(share.clamp(0.0, 1.0) * 1000.0)).unwrap_or(1000)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates: what is negative or no number becomes 0"
-)]
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }

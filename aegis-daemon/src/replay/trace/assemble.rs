@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::import::ImportedJob;
 use super::programs::Programs;
 use super::{Trace, TraceJob};
+use crate::replay::number::millis;
 use crate::replay::random;
 
 /// Least time from the first launch to the end: a program needs its start in any case.
@@ -140,15 +141,6 @@ fn below(end: usize, seed: u64, purpose: u64) -> usize {
     )]
     let drawn = (random::even(seed, purpose) * end as f64) as usize;
     drawn.min(end.saturating_sub(1))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates"
-)]
-fn millis(seconds: f64) -> u64 {
-    (seconds * 1e3) as u64
 }
 
 #[cfg(test)]

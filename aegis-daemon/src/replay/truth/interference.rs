@@ -95,9 +95,14 @@ impl<'a> Pairs<'a> {
     }
 }
 
-fn additive(mine: &Workload, other: &Workload, noise: f64) -> f64 {
+/// ln slowdown by the additive fit, within its range.
+pub(in crate::replay) fn log_slowdown(mine: &Workload, other: &Workload, noise: f64) -> f64 {
     let log = MEAN_LOG + mine.log_sensitivity + other.log_pressure + noise;
-    log.clamp(0.0, MAX_LOG).exp()
+    log.clamp(0.0, MAX_LOG)
+}
+
+fn additive(mine: &Workload, other: &Workload, noise: f64) -> f64 {
+    log_slowdown(mine, other, noise).exp()
 }
 
 fn asymmetric(mine: &Workload, other: &Workload) -> f64 {

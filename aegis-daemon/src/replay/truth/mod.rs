@@ -10,5 +10,5 @@ pub use cells::Cells;
 pub use interference::Interference;
 
 pub(super) use contention::{Loader, share_cores};
-pub(super) use interference::Pairs;
+pub(super) use interference::{Pairs, log_slowdown};
 pub(super) use noise::{Noise, mix};
