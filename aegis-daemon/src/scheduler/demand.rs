@@ -29,13 +29,19 @@ pub(super) struct Demand {
     /// No reservation binds it: it holds the one there is or is ahead of its holder.
     pub(super) unreserved: bool,
     /// How busy it keeps a GPU alone, thousandths of SM and DRAM time, and the bytes it holds; the
-    /// usual where unknown. `None` is never weighed: one that merely asks whether anybody fits.
+    /// usual where unknown. `None` is never weighed: where the mode weighs nothing, and one that
+    /// merely asks whether anybody fits.
     pub(super) load: Option<(u16, u16, u64)>,
 }
 
 impl Demand {
     /// A job's; `unreserved` and `load`: see the fields.
-    pub(super) fn new(job: &Job, policy: &Policy, unreserved: bool, load: (u16, u16, u64)) -> Self {
+    pub(super) fn new(
+        job: &Job,
+        policy: &Policy,
+        unreserved: bool,
+        load: Option<(u16, u16, u64)>,
+    ) -> Self {
         let declared = job.resources.gpu_mem;
         Self {
             gpus: job.resources.gpus.max(1),
@@ -59,7 +65,7 @@ impl Demand {
                 .time_limit_s
                 .map(|seconds| seconds.saturating_mul(1000)),
             unreserved,
-            load: Some(load),
+            load,
         }
     }
 

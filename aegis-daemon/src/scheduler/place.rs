@@ -18,9 +18,8 @@ use super::obstacle::{fits, worth};
 type Preference = (bool, bool, i128, Reverse<bool>, GpuIndex);
 
 impl Core {
-    /// Starts every pending job that fits, in queue order. A placement takes room and adds load; it
-    /// closes its GPUs unless the job is known and loads are weighed. So a demand that found no
-    /// place is not tried again in the same pass.
+    /// Starts every pending job that fits, in queue order. A placement closes its GPUs, so a
+    /// demand that found no place finds none later in the same pass.
     ///
     /// A job that only waits for a sample to show departed jobs' memory free keeps its GPUs from
     /// smaller jobs behind it; such jobs are returned.
@@ -83,7 +82,8 @@ impl Core {
     /// A pending job's demand.
     pub(super) fn demand(&self, id: JobId) -> Option<Demand> {
         let job = self.jobs.get(&id)?;
-        let load = self.load_figures(job, 0);
+        let weighed = self.policy.mode.weight().is_some();
+        let load = weighed.then(|| self.load_figures(job, 0));
         let mut demand = Demand::new(job, &self.policy, self.is_unreserved(id), load);
         // What no GPU can hold beside its guard needs one without.
         demand.exclusive |= demand.expected.is_some_and(|expected| {

@@ -201,15 +201,14 @@ impl Core {
             .get(&kept.holder)
             .map(|job| job.resources.priority);
         for index in kept.gpus {
-            let Some(gpu) = self.gpus.get(&index) else {
+            let facts = facts.iter().find(|facts| facts.gpu == index);
+            let Some((gpu, facts)) = self.gpus.get(&index).zip(facts) else {
                 continue;
             };
-            let outside = gpu.outside(self.now);
-            let need = demand.budget_on(gpu.info.memory, outside, &self.policy);
-            let facts = self.facts(gpu, at);
+            let need = demand.budget_on(facts.memory, facts.outside, &self.policy);
             // Its pressure without those who left is not known yet: the head may fit as it is.
             let undecided = matches!(facts.gate, Some(Verdict::Filling | Verdict::Stale(_)));
-            if undecided || fits(&demand, &facts, &self.policy) {
+            if undecided || fits(&demand, facts, &self.policy) {
                 continue;
             }
             // Who is ahead of the holder did not come as a filler.
