@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use aegis_common::id::JobId;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
@@ -96,12 +95,4 @@ pub(super) enum Verb {
     /// Print help about a verb or the exit codes.
     #[command(after_help = super::help::EXAMPLES)]
     Help(HelpArgs),
-}
-
-/// A job's number as an argument; `#7` is accepted too.
-pub(super) fn job_id(text: &str) -> Result<JobId, String> {
-    match text.strip_prefix('#').unwrap_or(text).parse() {
-        Ok(0) | Err(_) => Err("job ids are whole numbers from 1; see `aegis queue`".to_owned()),
-        Ok(id) => Ok(JobId(id)),
-    }
 }

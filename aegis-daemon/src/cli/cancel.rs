@@ -6,11 +6,12 @@ use aegis_common::wire::{Failure, JobView, Request, Response};
 use clap::Args;
 use serde::Serialize;
 
-use super::args::job_id;
 use super::client::Client;
+use super::context::Context;
 use super::error::{CliError, tell, unexpected};
+use super::job_id::job_id;
 use super::out::now;
-use super::{Context, exit, wait};
+use super::{exit, wait};
 
 pub(super) const EXAMPLES: &str = "\
 Returns when all processes of the jobs are gone: SIGTERM first, SIGKILL after the configured grace.

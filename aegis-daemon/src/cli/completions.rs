@@ -1,11 +1,12 @@
 //! `aegis completions`: completion scripts.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use serde::Serialize;
 
+use super::context::Context;
 use super::error::CliError;
-use super::{Context, args, exit};
+use super::exit;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -27,11 +28,15 @@ struct Document<'a> {
     script: &'a str,
 }
 
-/// Prints the script.
-pub(super) fn run(args: &CompletionsArgs, cx: &mut Context<'_>) -> Result<u8, CliError> {
+/// Prints the script for `command`, the whole command line.
+pub(super) fn run(
+    args: &CompletionsArgs,
+    mut command: Command,
+    cx: &mut Context<'_>,
+) -> Result<u8, CliError> {
     // Into memory first: the generator panics on a closed pipe.
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut args::Args::command(), "aegis", &mut script);
+    clap_complete::generate(args.shell, &mut command, "aegis", &mut script);
     if cx.out.json {
         let script = String::from_utf8_lossy(&script);
         cx.out.document(&Document { script: &script })?;

@@ -6,10 +6,11 @@ use aegis_common::wire::{Check, CheckState, DaemonView, ErrorCode, Failure, Requ
 use clap::Args;
 use serde::Serialize;
 
+use super::context::Context;
 use super::error::{CliError, unexpected};
-use super::out::{Paint, Style};
-use super::render::sanitise::{sanitise, sanitise_lines};
-use super::{Context, exit, local_checks};
+use super::sanitise::{sanitise, sanitise_lines};
+use super::style::{Paint, Style};
+use super::{exit, local_checks};
 
 pub(super) const EXAMPLES: &str = "\
 Checks what the daemon finds (GPUs, telemetry, shared memory) and what can be seen from here \
@@ -138,7 +139,7 @@ fn render(document: &Document, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::error::hinted;
-    use super::super::out::tests::plain;
+    use super::super::style::tests::plain;
     use super::*;
 
     #[test]

@@ -6,9 +6,9 @@ use aegis_common::wire::{ErrorCode, Failure};
 use clap::error::ErrorKind;
 use serde::Serialize;
 
+use super::exit;
 use super::out::Out;
-use super::render::sanitise::{sanitise, sanitise_lines};
-use super::{exit, help};
+use super::sanitise::{sanitise, sanitise_lines};
 
 /// Why a verb could not do its work.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ pub(super) fn usage(error: &clap::Error, out: &mut Out) -> u8 {
         } else {
             help.to_string()
         };
-        return match help::show(out, &text) {
+        return match out.help(&text) {
             Ok(()) => exit::OK,
             Err(error) => output_failed(&error),
         };

@@ -4,10 +4,11 @@ use aegis_common::id::JobId;
 use aegis_common::wire::{Request, Response};
 use clap::Args;
 
-use super::args::job_id;
+use super::context::Context;
 use super::error::{CliError, unexpected};
+use super::job_id::job_id;
 use super::render::explanation as render;
-use super::{Context, exit, status};
+use super::{exit, status};
 
 pub(super) const EXAMPLES: &str = "\
 Every obstacle is listed with its numbers, a stable code in brackets, and what clears it.

@@ -11,7 +11,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::client::Client;
 use super::error::{CliError, failure, unexpected, warn};
-use super::log::{self, Printer};
+use super::log_file;
+use super::printer::Printer;
 
 /// Prints the last attempt's log and then everything that comes, until the job is over.
 pub(super) fn follow(
@@ -51,8 +52,10 @@ pub(super) fn follow(
         first = false;
         seen = attempt.number;
         if over || attempt.ended.is_some() {
-            let mut file = log::open(&job, &attempt)?;
-            printer.copy(&mut file, |error| log::unreadable(&job, &attempt, error))?;
+            let mut file = log_file::open(&job, &attempt)?;
+            printer.copy(&mut file, |error| {
+                log_file::unreadable(&job, &attempt, error)
+            })?;
         } else {
             client.send(&wait_attempt(&job, seen))?;
             job = until_answer(client, &job, &attempt, printer)?;
@@ -83,10 +86,10 @@ fn until_answer(
     attempt: &Attempt,
     printer: &mut Printer<'_>,
 ) -> Result<JobView, CliError> {
-    let mut file = log::open(job, attempt)?;
+    let mut file = log_file::open(job, attempt)?;
     let mut growth = Growth::watch(attempt)?;
     let mut drain =
-        |file: &mut File| printer.copy(file, |error| log::unreadable(job, attempt, error));
+        |file: &mut File| printer.copy(file, |error| log_file::unreadable(job, attempt, error));
     loop {
         // Watched first, read then: what comes in between is an event.
         drain(&mut file)?;
@@ -107,7 +110,7 @@ impl Growth {
         let inotify = Inotify::init().map_err(|error| cannot(&error))?;
         inotify
             .watches()
-            .add(log::path(attempt), WatchMask::MODIFY)
+            .add(log_file::path(attempt), WatchMask::MODIFY)
             .map_err(|error| cannot(&error))?;
         Ok(Self(inotify))
     }

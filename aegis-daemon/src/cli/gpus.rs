@@ -5,9 +5,10 @@ use aegis_common::wire::{GpuView, IdleGpu, JobView, Request, Response};
 use clap::Args;
 use serde::Serialize;
 
+use super::context::Context;
 use super::error::{CliError, unexpected};
+use super::exit;
 use super::render::gpu as render;
-use super::{Context, exit};
 
 pub(super) const EXAMPLES: &str = "\
 Available is what can still be promised: the GPU's memory less promises to jobs, use outside AEGIS, \

@@ -1,14 +1,11 @@
 //! `aegis help`: help about a verb or the exit codes.
 
-use std::io;
-
 use aegis_common::wire::ErrorCode;
-use clap::{Args, CommandFactory};
-use serde::Serialize;
+use clap::{Args, Command};
 
+use super::context::Context;
 use super::error::{CliError, hinted};
-use super::out::Out;
-use super::{Context, args, exit};
+use super::exit;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -24,14 +21,17 @@ pub(super) struct HelpArgs {
     topic: Option<String>,
 }
 
-/// Prints help.
-pub(super) fn run(args: &HelpArgs, cx: &mut Context<'_>) -> Result<u8, CliError> {
-    let mut command = args::Args::command();
+/// Prints help about `command`, the whole command line.
+pub(super) fn run(
+    args: &HelpArgs,
+    mut command: Command,
+    cx: &mut Context<'_>,
+) -> Result<u8, CliError> {
     command.build();
     let text = match args.topic.as_deref() {
         None => command.render_help(),
         Some("exit-codes") => {
-            show(cx.out, exit::TABLE)?;
+            cx.out.help(exit::TABLE)?;
             return Ok(exit::OK);
         }
         Some(topic) => match command.find_subcommand_mut(topic) {
@@ -54,21 +54,6 @@ pub(super) fn run(args: &HelpArgs, cx: &mut Context<'_>) -> Result<u8, CliError>
     } else {
         text.to_string()
     };
-    show(cx.out, &text)?;
+    cx.out.help(&text)?;
     Ok(exit::OK)
-}
-
-/// The `--json` document.
-#[derive(Serialize)]
-struct Document<'a> {
-    help: &'a str,
-}
-
-/// Help, as text or in a document: `--json` promises one whatever is asked.
-pub(super) fn show(out: &mut Out, text: &str) -> io::Result<()> {
-    if out.json {
-        out.document(&Document { help: text })
-    } else {
-        out.text(text)
-    }
 }

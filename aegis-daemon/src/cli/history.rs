@@ -4,10 +4,11 @@ use aegis_common::wire::{HistoryEntry, HistoryFilter, Request, Response};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::args::job_id;
+use super::context::Context;
 use super::error::{CliError, unexpected};
+use super::exit;
+use super::job_id::job_id;
 use super::render::history as render;
-use super::{Context, exit};
 
 pub(super) const EXAMPLES: &str = "\
 AEGIS remembers what the runs of a command needed, so that the next one gets the right GPU at once. \

@@ -6,11 +6,12 @@ use aegis_common::id::JobId;
 use aegis_common::wire::{ErrorCode, Failure, Inspection, Request, Response};
 use clap::Args;
 
-use super::args::job_id;
 use super::client::Client;
+use super::context::Context;
 use super::error::{CliError, failure, hinted, unexpected};
+use super::job_id::job_id;
 use super::render::ledger as render;
-use super::{Context, exit, socket};
+use super::{exit, socket};
 
 pub(super) const EXAMPLES: &str = "\
 A number is a job's id if there is such a job, else a process id; --job and --pid say which. Works \

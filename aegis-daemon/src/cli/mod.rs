@@ -14,6 +14,7 @@ mod args;
 mod cancel;
 mod client;
 mod completions;
+mod context;
 mod doctor;
 mod error;
 mod exit;
@@ -24,16 +25,21 @@ mod gpus;
 mod help;
 mod history;
 mod inspect;
+mod job_id;
 mod launch;
 mod local_checks;
 mod log;
+mod log_file;
 mod out;
+mod printer;
 mod program;
 mod queue;
 mod render;
 mod replay;
+mod sanitise;
 mod socket;
 mod status;
+mod style;
 mod submit;
 #[cfg(test)]
 mod testing;
@@ -43,9 +49,10 @@ mod wait;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Args, Verb};
+use context::Context;
 use error::CliError;
 use out::Out;
 
@@ -62,22 +69,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => error::usage(&error, &mut out),
     };
     ExitCode::from(code)
-}
-
-/// Everything a verb needs besides its own arguments.
-struct Context<'a> {
-    /// `--socket` or `AEGIS_SOCKET`.
-    socket: Option<std::path::PathBuf>,
-    /// Where output goes.
-    out: &'a mut Out,
-}
-
-impl Context<'_> {
-    /// A connection to the daemon, greeted.
-    fn connect(&self) -> Result<client::Client, CliError> {
-        let path = socket::find(self.socket.as_deref())?;
-        Ok(client::Client::connect(&path)?)
-    }
 }
 
 /// Does what the verb says; the exit code.
@@ -99,8 +90,8 @@ fn dispatch(args: Args, out: &mut Out) -> Result<u8, CliError> {
         Verb::History(verb) => history::run(&verb, &mut cx),
         Verb::Replay(verb) => replay::run(&verb, &mut cx),
         Verb::Doctor(verb) => doctor::run(&verb, &mut cx),
-        Verb::Completions(verb) => completions::run(&verb, &mut cx),
-        Verb::Help(verb) => help::run(&verb, &mut cx),
+        Verb::Completions(verb) => completions::run(&verb, Args::command(), &mut cx),
+        Verb::Help(verb) => help::run(&verb, Args::command(), &mut cx),
     }
 }
 
@@ -140,7 +131,6 @@ mod tests {
 
     #[test]
     fn the_options_are_consistent() {
-        use clap::CommandFactory;
         Args::command().debug_assert();
     }
 }

@@ -6,49 +6,8 @@ use aegis_common::id::Moment;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::render::sanitise::escape_json;
-
-/// How text is to look.
-#[derive(Clone)]
-pub(super) struct Style {
-    /// Columns available; `None`: not a terminal, nothing is cut.
-    pub width: Option<usize>,
-    /// Use colours.
-    pub colour: bool,
-    /// The present, for durations.
-    pub now: Moment,
-    /// The zone in which times are shown.
-    pub zone: TimeZone,
-}
-
-/// A colour that means something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
-    /// Headings.
-    Bold,
-    /// Works.
-    Good,
-    /// Waits, or works with less.
-    Middling,
-    /// Does not work.
-    Bad,
-}
-
-impl Style {
-    /// `text` in that colour, if colours are used. `text` must be sanitised already.
-    pub(super) fn paint(&self, paint: Paint, text: &str) -> String {
-        if !self.colour {
-            return text.to_owned();
-        }
-        let code = match paint {
-            Paint::Bold => "1",
-            Paint::Good => "32",
-            Paint::Middling => "33",
-            Paint::Bad => "31",
-        };
-        format!("\x1b[{code}m{text}\x1b[0m")
-    }
-}
+use super::sanitise::escape_json;
+use super::style::Style;
 
 /// Where a verb's output goes.
 pub(super) struct Out {
@@ -102,6 +61,21 @@ impl Out {
         let text = serde_json::to_string_pretty(value)?;
         self.text(&(escape_json(&text) + "\n"))
     }
+
+    /// Writes help, as text or in a document: `--json` promises one whatever is asked.
+    pub(super) fn help(&mut self, text: &str) -> io::Result<()> {
+        if self.json {
+            self.document(&Help { help: text })
+        } else {
+            self.text(text)
+        }
+    }
+}
+
+/// Help as a document.
+#[derive(Serialize)]
+struct Help<'a> {
+    help: &'a str,
 }
 
 /// The wall clock.
@@ -112,19 +86,10 @@ pub(super) fn now() -> Moment {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::style::tests::plain;
     use super::*;
     use std::cell::RefCell;
     use std::rc::Rc;
-
-    /// No terminal, 2026-01-02 03:04:05 UTC.
-    pub(in crate::cli) fn plain() -> Style {
-        Style {
-            width: None,
-            colour: false,
-            now: Moment(1_767_323_045_000),
-            zone: TimeZone::UTC,
-        }
-    }
 
     struct Shared<F>(Rc<RefCell<Vec<u8>>>, F);
 
@@ -166,15 +131,5 @@ pub(super) mod tests {
         let (mut out, text) = captured(true);
         out.document(&"a\x1b\u{9b}\u{7f}").unwrap();
         assert_eq!(text(), "\"a\\u001b\\u009b\\u007f\"\n");
-    }
-
-    #[test]
-    fn colours_only_where_wanted() {
-        assert_eq!(plain().paint(Paint::Bad, "x"), "x");
-        let coloured = Style {
-            colour: true,
-            ..plain()
-        };
-        assert_eq!(coloured.paint(Paint::Bad, "x"), "\x1b[31mx\x1b[0m");
     }
 }

@@ -3,9 +3,10 @@
 use aegis_common::wire::{Request, Response};
 use clap::Args;
 
+use super::context::Context;
 use super::error::{CliError, unexpected};
 use super::render::queue as render;
-use super::{Context, exit, user};
+use super::{exit, user};
 
 pub(super) const EXAMPLES: &str = "\
 Columns: USED/LEASE in GiB over all GPUs of the job, its peak once it is over; GPU in brackets is \

@@ -4,11 +4,12 @@ use aegis_common::id::JobId;
 use aegis_common::wire::{JobView, Request, Response};
 use clap::Args;
 
-use super::args::job_id;
 use super::client::Client;
+use super::context::Context;
 use super::error::{CliError, unexpected};
+use super::exit;
+use super::job_id::job_id;
 use super::render::job as render;
-use super::{Context, exit};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

@@ -12,11 +12,12 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde::Serialize;
 
+use super::context::Context;
 use super::error::{CliError, hinted, unexpected};
-use super::out::Style;
-use super::render::sanitise::sanitise;
 use super::render::{explanation, history, job};
-use super::{Context, exit, launch, wait};
+use super::sanitise::sanitise;
+use super::style::Style;
+use super::{exit, launch, wait};
 use crate::config::{quantity, signal};
 
 pub(super) const EXAMPLES: &str = "\

@@ -8,13 +8,14 @@ use aegis_common::wire::{JobView, Request, Response};
 use clap::Args;
 use serde::Serialize;
 
-use super::args::job_id;
 use super::client::Client;
+use super::context::Context;
 use super::error::{CliError, unexpected, warn};
-use super::render::sanitise::sanitise;
+use super::job_id::job_id;
 use super::render::{state, time};
+use super::sanitise::sanitise;
 use super::user::Users;
-use super::{Context, exit, status};
+use super::{exit, status};
 
 pub(super) const EXAMPLES: &str = "\
 The exit code is that of the first job listed that did not end well, 0 if all did (see \

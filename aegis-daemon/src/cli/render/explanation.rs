@@ -5,9 +5,9 @@ use std::fmt::Write;
 use aegis_common::job::{JobState, Phase};
 use aegis_common::wire::{Explanation, JobView};
 
-use super::super::out::{Paint, Style};
+use super::super::sanitise::sanitise;
+use super::super::style::{Paint, Style};
 use super::super::user::Users;
-use super::sanitise::sanitise;
 use super::{job, state};
 
 /// Every obstacle with what clears it, or what happened to a job that does not wait.

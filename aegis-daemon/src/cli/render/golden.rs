@@ -3,12 +3,12 @@
 use aegis_common::job::{Exit, JobState, OomFinal, Outcome, Slowdown, SlowdownUnknown};
 use aegis_common::wire::{Explanation, QueueView};
 
-use super::super::out::Style;
-use super::super::out::tests::plain;
+use super::super::sanitise::is_active;
+use super::super::style::Style;
+use super::super::style::tests::plain;
 use super::samples::{
     self, HOSTILE, done, explanation, gpu, hostile, inspection, pending, running,
 };
-use super::sanitise::is_active;
 use super::{explanation as explain, gpu as gpus, job, ledger, queue};
 
 #[test]

@@ -8,9 +8,9 @@ use aegis_common::policy::Tier;
 use aegis_common::reason::{bytes, permille};
 use aegis_common::wire::{GpuView, JobView};
 
-use super::super::out::{Paint, Style};
+use super::super::sanitise::sanitise;
+use super::super::style::{Paint, Style};
 use super::super::user::Users;
-use super::sanitise::sanitise;
 
 /// Each GPU in a line, then its residents and foreign processes.
 pub(in crate::cli) fn render(gpus: &[GpuView], jobs: &[JobView], style: &Style) -> String {

@@ -6,9 +6,9 @@ use aegis_common::learned::Learned;
 use aegis_common::reason::{bytes, permille};
 use aegis_common::wire::{HistoryEntry, HistoryRun};
 
-use super::super::out::{Paint, Style};
+use super::super::sanitise::sanitise;
+use super::super::style::{Paint, Style};
 use super::super::user::Users;
-use super::sanitise::sanitise;
 use super::table::{Column, Table};
 use super::time;
 
@@ -208,9 +208,9 @@ fn dash() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::out::tests::plain;
+    use super::super::super::sanitise::is_active;
+    use super::super::super::style::tests::plain;
     use super::super::samples::{HOSTILE, ago};
-    use super::super::sanitise::is_active;
     use super::*;
     use aegis_common::id::JobId;
     use aegis_common::learned::{Observed, Profile, Quantiles};

@@ -2,7 +2,7 @@
 
 use aegis_common::wire::{IdleGpu, JobView};
 
-use super::super::out::Style;
+use super::super::style::Style;
 use super::job::gpu_list;
 use super::time;
 

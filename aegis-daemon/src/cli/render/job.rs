@@ -8,9 +8,9 @@ use aegis_common::job::JobState;
 use aegis_common::reason::bytes;
 use aegis_common::wire::{Attempt, JobView};
 
-use super::super::out::{Paint, Style};
+use super::super::sanitise::sanitise;
+use super::super::style::{Paint, Style};
 use super::super::user::Users;
-use super::sanitise::sanitise;
 use super::{shell, state, time};
 use crate::config::quantity::show_duration;
 use crate::config::signal;

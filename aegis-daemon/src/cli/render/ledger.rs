@@ -5,8 +5,8 @@ use std::fmt::Write;
 use aegis_common::reason::bytes;
 use aegis_common::wire::{Inspection, LedgerGpu, LedgerView};
 
-use super::super::out::{Paint, Style};
-use super::sanitise::sanitise;
+use super::super::sanitise::sanitise;
+use super::super::style::{Paint, Style};
 use super::time;
 
 /// Each process with its GPUs.

@@ -12,7 +12,6 @@ pub(super) mod queue;
 pub(super) mod replay;
 #[cfg(test)]
 pub(super) mod samples;
-pub(super) mod sanitise;
 pub(super) mod shell;
 mod slowdown;
 pub(super) mod state;

@@ -3,7 +3,7 @@
 use aegis_common::job::JobState;
 use aegis_common::wire::{JobView, QueueView};
 
-use super::super::out::Style;
+use super::super::style::Style;
 use super::super::user::Users;
 use super::table::{Column, Table};
 use super::{state, time};

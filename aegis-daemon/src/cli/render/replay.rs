@@ -1,7 +1,7 @@
 //! Replayed policies as a table.
 
-use super::super::out::Style;
 use super::super::replay::figures::Row;
+use super::super::style::Style;
 use super::table::{Column, Table};
 use super::time;
 
@@ -66,7 +66,7 @@ fn plain(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::out::tests::plain as style;
+    use super::super::super::style::tests::plain as style;
     use super::*;
     use std::collections::BTreeMap;
 

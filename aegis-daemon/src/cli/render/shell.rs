@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use aegis_common::bytes::ByteString;
 
-use super::sanitise::is_active;
+use super::super::sanitise::is_active;
 
 /// The command line with each argument quoted where needed.
 pub(in crate::cli) fn command(argv: &[ByteString]) -> String {

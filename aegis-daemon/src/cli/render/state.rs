@@ -3,9 +3,9 @@
 use aegis_common::job::{Exit, JobState, OomFinal, Outcome, Phase};
 use aegis_common::wire::JobView;
 
-use super::super::out::Paint;
+use super::super::sanitise::sanitise;
+use super::super::style::Paint;
 use super::super::user::Users;
-use super::sanitise::sanitise;
 
 /// One word for lists, with its colour.
 pub(in crate::cli) fn word(state: &JobState) -> (String, Paint) {

@@ -2,8 +2,8 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::super::out::{Paint, Style};
-use super::sanitise::sanitise;
+use super::super::sanitise::sanitise;
+use super::super::style::{Paint, Style};
 
 /// Narrowest a column is cut to.
 const MIN_WIDTH: usize = 6;

@@ -5,7 +5,7 @@ use std::path::Path;
 use aegis_common::wire::{ErrorCode, Failure};
 
 use super::super::error::{hinted, warn};
-use super::super::render::sanitise::sanitise;
+use super::super::sanitise::sanitise;
 use crate::replay::plot::timeline;
 use crate::replay::{Case, MachineConfig, Outcome, parallel};
 
