@@ -1,5 +1,7 @@
 //! Building what tests and the demo run, and where it lies.
 
+pub(crate) mod runtime;
+
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};

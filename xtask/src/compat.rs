@@ -40,6 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     eprintln!("compat: building");
     artifacts::build_all(Profile::Debug)?;
+    artifacts::runtime::build(Profile::Debug)?;
     run_command(cargo().current_dir(root()).args([
         "build",
         "--quiet",
