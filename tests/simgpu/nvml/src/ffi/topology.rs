@@ -83,4 +83,4 @@ export! {
 }
 
 unsupported! { nvmlDeviceGetNvLinkVersion nvmlDeviceGetNvLinkCapability nvmlDeviceGetNvLinkRemotePciInfo
-nvmlDeviceGetNvLinkRemotePciInfo_v2 nvmlDeviceGetMemoryAffinity nvmlDeviceGetNumaNodeId }
+nvmlDeviceGetNvLinkRemotePciInfo_v2 nvmlDeviceGetNvLinkRemoteDeviceType nvmlDeviceGetGpuFabricInfoV nvmlDeviceGetMemoryAffinity nvmlDeviceGetNumaNodeId }
