@@ -21,7 +21,6 @@ type Ignored = *const c_void;
 macro_rules! cublas {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments, reason = "of the interface")]
         pub(super) extern "C" fn $name($($arg: $ty),*) -> i32 {
             crate::ffi::status(|| $body)
         }

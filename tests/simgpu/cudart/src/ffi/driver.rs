@@ -76,7 +76,7 @@ macro_rules! functions {
         /// Functions of the driver; each returns a result code. By the contract of the runtime
         /// API, which hands its callers' pointers on to them, they are safe to call.
         #[derive(Debug)]
-        #[allow(missing_docs, reason = "named as in the driver API")]
+        #[expect(missing_docs, reason = "named as in the driver API")]
         pub struct Driver {
             $(pub $field: extern "C" fn($($argument),*) -> c_int,)*
         }

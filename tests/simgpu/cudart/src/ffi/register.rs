@@ -25,7 +25,6 @@ pub(super) extern "C" fn __cudaInitModule(binary: usize) -> c_char {
 }
 
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "nvcc's")]
 pub(super) extern "C" fn __cudaRegisterFunction(
     binary: usize,
     host: usize,
@@ -42,7 +41,6 @@ pub(super) extern "C" fn __cudaRegisterFunction(
 }
 
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "nvcc's")]
 pub(super) extern "C" fn __cudaRegisterVar(
     binary: usize,
     host: usize,
