@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: builds what is measured as it ships, then runs `aegis-bench`.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
@@ -36,6 +37,17 @@ enum What {
         #[arg(long)]
         json: bool,
     },
+    /// The preload library: what it adds to a launch, an allocation, a memory query and a program's
+    /// start; the ledger is compared with the calls that were made
+    Shim {
+        /// Print one JSON document on standard output
+        #[arg(long)]
+        json: bool,
+        /// Measure another preload library in the same run; its settings are taken from the
+        /// environment
+        #[arg(long, value_name = "LIBRARY")]
+        against: Option<PathBuf>,
+    },
 }
 
 /// `cargo xtask bench`.
@@ -70,6 +82,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             command.arg("agreement");
             if *json {
                 command.arg("--json");
+            }
+        }
+        What::Shim { json, against } => {
+            command.arg("shim");
+            if *json {
+                command.arg("--json");
+            }
+            if let Some(library) = against {
+                command.arg("--against").arg(library);
             }
         }
     }

@@ -30,6 +30,7 @@ use clap::{Parser, Subcommand};
                   cargo xtask lint           formatting, clippy, rustdoc, licences, layering, shim gates\n  \
                   cargo xtask demo           two simulated GPUs shared by a dozen training jobs\n  \
                   cargo xtask bench scheduler --json   what the scheduling loop costs, simulated driver\n  \
+                  cargo xtask bench shim --json        what the preload library costs\n  \
                   cargo xtask compat         client software from PyPI under the shim, simulated driver"
 )]
 struct Arguments {

@@ -24,29 +24,47 @@ pub fn built() -> &'static Built {
         // In the target directory, where the next run finds it again.
         let directory = shim.with_file_name("fixtures");
         std::fs::create_dir_all(&directory).expect("a directory");
-        let driver = directory.join("libcuda.so.1");
-        cc(
-            &["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"],
-            &["fake_libcuda.c"],
-            &driver,
-            &[],
-        );
-        cc(
-            &["-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1"],
-            &["fake_nvml.c"],
-            &directory.join("libnvidia-ml.so.1"),
-            &[],
-        );
-        cc(&[], &["client.c"], &directory.join("client"), &["-ldl"]);
-        let driver = driver.to_str().expect("a plain path");
-        cc(
-            &["-DDIRECT"],
-            &["client.c"],
-            &directory.join("client_direct"),
-            &[driver],
-        );
+        driver(&directory);
+        client(&directory, "client", &[]);
         Built { shim, directory }
     })
+}
+
+/// Compiles the fake driver and the fake NVML into a directory.
+///
+/// # Panics
+/// If the compiler fails.
+pub fn driver(directory: &Path) {
+    for (source, library) in [
+        ("fake_libcuda.c", "libcuda.so.1"),
+        ("fake_nvml.c", "libnvidia-ml.so.1"),
+    ] {
+        let soname = format!("-Wl,-soname,{library}");
+        cc(
+            &["-shared", "-fPIC", &soname],
+            &[source],
+            &directory.join(library),
+            &[],
+        );
+    }
+}
+
+/// Compiles `NAME.c` beside the fake driver: as `NAME`, which looks the driver's functions up, and as
+/// `NAME_direct`, which is linked to it.
+///
+/// # Panics
+/// If the compiler fails.
+pub fn client(directory: &Path, name: &str, options: &[&str]) {
+    let source = format!("{name}.c");
+    cc(options, &[&source], &directory.join(name), &["-ldl"]);
+    let driver = directory.join("libcuda.so.1");
+    let driver = driver.to_str().expect("a plain path");
+    cc(
+        &[options, &["-DDIRECT"]].concat(),
+        &[&source],
+        &directory.join(format!("{name}_direct")),
+        &[driver],
+    );
 }
 
 /// The preload library, built by cargo as for installation but unoptimised.

@@ -1,5 +1,6 @@
 //! The machine it ran on: without it the figures mean little.
 
+use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -16,7 +17,39 @@ pub(crate) struct Host {
     /// The same after it.
     pub(crate) load_average_after: [f64; 3],
     /// Median of one `fsync` of 4 KiB where the daemon keeps its state, milliseconds.
-    pub(crate) fsync_floor_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fsync_floor_ms: Option<f64>,
+}
+
+impl Host {
+    /// This machine, with the load averages from before the run.
+    ///
+    /// # Errors
+    /// `/proc` is not readable.
+    pub(crate) fn after(before: [f64; 3], fsync_floor_ms: Option<f64>) -> Result<Self> {
+        Ok(Self {
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: kernel(),
+            load_average_before: before,
+            load_average_after: load_average()?,
+            fsync_floor_ms,
+        })
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([before, ..], [after, ..]) = (self.load_average_before, self.load_average_after);
+        write!(
+            f,
+            "{} CPUs, Linux {}, load average {before} before and {after} after",
+            self.cpus, self.kernel
+        )?;
+        match self.fsync_floor_ms {
+            Some(floor) => write!(f, ", one fsync {floor:.2} ms"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The load averages of 1, 5 and 15 minutes.
@@ -31,7 +64,7 @@ pub(crate) fn load_average() -> Result<[f64; 3]> {
 }
 
 /// The kernel's release.
-pub(crate) fn kernel() -> String {
+fn kernel() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/osrelease");
     text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
 }

@@ -1,4 +1,4 @@
-//! `aegis-bench`: what the daemon costs, measured. Run it through `cargo xtask bench`, which builds
+//! `aegis-bench`: what AEGIS costs, measured. Run it through `cargo xtask bench`, which builds
 //! what it needs.
 //!
 //! ```text
@@ -7,9 +7,10 @@
 //!   scale     submitting, listing and memory with 10,000 pending jobs
 //!   idle      wake-ups per second of a daemon with nothing to do
 //!   agreement one mix of jobs on the daemon and in replay
+//!   shim      what the preload library adds to driver calls and to a program's start
 //! ```
 //!
-//! Everything but `pass` runs the real daemon and command line on the simulated driver. Figures are
+//! Everything but `pass` and `shim` runs the real daemon and command line on the simulated driver. Figures are
 //! medians; a table goes to standard error, one JSON document to standard output.
 
 mod agreement;
@@ -22,6 +23,7 @@ mod pass;
 mod report;
 mod scale;
 mod scheduler;
+mod shim;
 mod stats;
 
 use std::process::ExitCode;
@@ -41,12 +43,15 @@ enum What {
     Scheduler(scheduler::Options),
     /// Daemon and replay give the same ratios for one mix of jobs
     Agreement(agreement::Options),
+    /// The preload library: what it adds to launches, allocations, memory queries and start-up
+    Shim(shim::Options),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().what {
         What::Scheduler(options) => scheduler::run(&options),
         What::Agreement(options) => agreement::run(&options),
+        What::Shim(options) => shim::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,11 +2,10 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use serde_json::{Map, Value, json};
 
 use crate::host::{self, Host};
 use crate::latency;
-use crate::report::{Figure, table};
+use crate::report::{self, Figure};
 use crate::stats::{Stats, ms};
 use crate::{idle, pass, scale};
 
@@ -56,22 +55,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let fsyncs = host::fsyncs(&std::env::temp_dir(), 100)?;
     let fsyncs = Stats::of(fsyncs.into_iter().map(ms).collect()).context("no fsync")?;
-    let host = Host {
-        cpus: std::thread::available_parallelism().map_or(1, usize::from),
-        kernel: host::kernel(),
-        load_average_before: before,
-        load_average_after: host::load_average()?,
-        fsync_floor_ms: fsyncs.median,
-    };
-    eprintln!("\nsimulated driver; {}", in_words(&host));
-    eprint!("{}", table(&figures));
-    if options.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&document(&figures, &host)?)?
-        );
-    }
-    Ok(())
+    let host = Host::after(before, Some(fsyncs.median))?;
+    report::print("simulated driver", &figures, &host, options.json)
 }
 
 fn passes() -> Result<Vec<Figure>> {
@@ -102,30 +87,4 @@ fn passes() -> Result<Vec<Figure>> {
             passes.ended,
         ),
     ])
-}
-
-fn in_words(host: &Host) -> String {
-    let [one, ..] = host.load_average_before;
-    let [after, ..] = host.load_average_after;
-    format!(
-        "{} CPUs, Linux {}, load average {one} before and {after} after, one fsync {:.2} ms",
-        host.cpus, host.kernel, host.fsync_floor_ms
-    )
-}
-
-/// Medians under their names, everything else below.
-fn document(figures: &[Figure], host: &Host) -> Result<Value> {
-    let mut fields = Map::new();
-    fields.insert("measured_on".to_owned(), json!("simulated driver"));
-    for figure in figures {
-        let rounded = (figure.stats.median * 1000.0).round() / 1000.0;
-        fields.insert(figure.name.to_owned(), json!(rounded));
-    }
-    fields.insert("host".to_owned(), serde_json::to_value(host)?);
-    let details = figures
-        .iter()
-        .map(|figure| Ok((figure.name.to_owned(), serde_json::to_value(figure)?)));
-    let details = details.collect::<Result<Map<_, _>>>()?;
-    fields.insert("details".to_owned(), Value::Object(details));
-    Ok(Value::Object(fields))
 }
