@@ -1,4 +1,4 @@
-//! Every developer command: `cargo xtask setup | test | lint | demo | bench | compat | ebpf | install`.
+//! Every developer command: `cargo xtask setup | test | lint | demo | bench | compat | hooks | ebpf | install`.
 //!
 //! One file per verb. All of them print progress as `verb: …`, stop at the first thing that makes
 //! going on pointless, and name the command that repairs it.
@@ -10,6 +10,7 @@ mod compat;
 mod demo;
 mod ebpf;
 mod evaluate;
+mod hooks;
 mod install;
 mod lint;
 mod setup;
@@ -31,7 +32,8 @@ use clap::{Parser, Subcommand};
                   cargo xtask demo           two simulated GPUs shared by a dozen training jobs\n  \
                   cargo xtask bench scheduler --json   what the scheduling loop costs, simulated driver\n  \
                   cargo xtask bench shim --json        what the preload library costs\n  \
-                  cargo xtask compat         client software from PyPI under the shim, simulated driver"
+                  cargo xtask compat         client software from PyPI under the shim, simulated driver\n  \
+                  cargo xtask hooks          does the hook table know all of NVIDIA's cuda.h?"
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -56,6 +58,8 @@ enum Verb {
     Evaluate(evaluate::Options),
     /// Build the BPF programs that follow jobs' processes; finds or installs a compiler
     Ebpf(ebpf::Options),
+    /// Compare the shim's hook table with NVIDIA's cuda.h
+    Hooks(hooks::Options),
     /// Build optimised binaries and copy them and the systemd unit below a prefix
     Install(install::Options),
 }
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Compat(options) => compat::run(&options),
         Verb::Bench(options) => bench::run(&options),
         Verb::Ebpf(options) => ebpf::run(&options),
+        Verb::Hooks(options) => hooks::run(&options),
         Verb::Install(options) => install::run(&options),
     };
     match result {

@@ -10,3 +10,8 @@ pub(crate) const DENY: &str = "0.20.2";
 pub(crate) const BPF_LINKER: &str = "0.13.0";
 /// The framework whose training script the demo and the tests run unmodified.
 pub(crate) const TINYGRAD: &str = "0.14.0";
+/// Wheels of NVIDIA's runtime whose `cuda.h` the hook table is compared with.
+pub(crate) const CUDA_HEADERS: [(&str, &str); 2] = [
+    ("nvidia-cuda-runtime-cu12", "12.9.79"),
+    ("nvidia-cuda-runtime", "13.5.37"),
+];

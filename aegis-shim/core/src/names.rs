@@ -22,7 +22,7 @@ pub const FLAG_PER_THREAD: u64 = 2;
 pub const FLAG_LEGACY: u64 = 1;
 /// The newest CUDA whose signatures the table was checked against. A newer version may bring a new
 /// signature under a known name, so it is not routed by name.
-pub const NEWEST_KNOWN: i32 = 13_030;
+pub const NEWEST_KNOWN: i32 = 13_050;
 
 /// Symbol names in order, with their places in the route table.
 pub struct Names<const N: usize> {

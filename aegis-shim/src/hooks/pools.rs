@@ -2,7 +2,7 @@
 //! of a pool in host memory are charged nowhere.
 
 use super::driver::SUCCESS;
-use super::vmm::Properties;
+use super::vmm::{Location, Properties};
 use crate::gpus;
 use crate::session::active;
 use crate::sys::state::State;
@@ -23,15 +23,26 @@ pub(super) unsafe fn create(
         && let Some(properties) = properties
     {
         // SAFETY: after a success the driver has written the handle.
-        let pool = unsafe { *out };
-        match properties.device() {
-            Some(device) => learned(pool, device),
-            None => {
-                if let Some(state) = active() {
-                    state.pools.remember(pool, HOST);
-                }
-            }
-        }
+        learned(unsafe { *out }, properties.device());
+    }
+    status
+}
+
+pub(super) unsafe fn of_location(
+    real: unsafe extern "C" fn(*mut u64, *const Location, i32) -> i32,
+    out: *mut u64,
+    location: *const Location,
+    kind: i32,
+) -> i32 {
+    // SAFETY: the application's own arguments.
+    let status = unsafe { real(out, location, kind) };
+    // SAFETY: null or the application's structure.
+    let location = unsafe { location.as_ref() };
+    if status == SUCCESS
+        && let Some(location) = location
+    {
+        // SAFETY: after a success the driver has written the handle.
+        learned(unsafe { *out }, location.device());
     }
     status
 }
@@ -50,7 +61,7 @@ pub(super) unsafe fn of_device(
     let status = unsafe { real(out, device) };
     if status == SUCCESS {
         // SAFETY: after a success the driver has written the handle.
-        learned(unsafe { *out }, device);
+        learned(unsafe { *out }, Some(device));
     }
     status
 }
@@ -66,10 +77,14 @@ pub(super) unsafe fn destroy(real: unsafe extern "C" fn(u64) -> i32, pool: u64) 
     status
 }
 
-fn learned(pool: u64, device: i32) {
-    if let Some(state) = active()
-        && let Some(gpu) = gpus::of_device(state, device)
-    {
+/// `device`: `None` for host memory.
+fn learned(pool: u64, device: Option<i32>) {
+    let Some(state) = active() else { return };
+    let gpu = match device {
+        None => Some(HOST),
+        Some(device) => gpus::of_device(state, device),
+    };
+    if let Some(gpu) = gpu {
         state.pools.remember(pool, gpu);
     }
 }

@@ -3,6 +3,8 @@
 //! `since` is the CUDA version that brought a symbol's signature, as `cuGetProcAddress` numbers it.
 //! Left alone on purpose: export tables, driver version, identities and attributes; imports, host
 //! memory, address reservation and access rights, where no framework recovers from a refusal.
+//! `passed.txt` names all that allocates or launches and is not here, with the reasons; `cargo xtask
+//! hooks` compares both with NVIDIA's header.
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -83,6 +85,10 @@ hook_table! {
         (out: *mut u64, device: i32) => pools::of_device;
     call cuDeviceGetMemPool [cuDeviceGetMemPool 11020 legacy]
         (out: *mut u64, device: i32) => pools::of_device;
+    call cuMemGetDefaultMemPool [cuMemGetDefaultMemPool 13000 legacy]
+        (out: *mut u64, location: *const vmm::Location, kind: i32) => pools::of_location;
+    call cuMemGetMemPool [cuMemGetMemPool 13000 legacy]
+        (out: *mut u64, location: *const vmm::Location, kind: i32) => pools::of_location;
 
     // Physical memory.
     call cuMemCreate [cuMemCreate 10020 legacy]
@@ -163,6 +169,8 @@ hook_table! {
     launch cuGraphLaunch_ptsz [cuGraphLaunch 10000 per_thread] += graphs of handle;
     count cuLaunchHostFunc [cuLaunchHostFunc 10000 legacy] += host_functions;
     count cuLaunchHostFunc_ptsz [cuLaunchHostFunc 10000 per_thread] += host_functions;
+    count cuLaunchHostFunc_v2 [cuLaunchHostFunc 13010 legacy] += host_functions;
+    count cuLaunchHostFunc_v2_ptsz [cuLaunchHostFunc 13010 per_thread] += host_functions;
 
     // Copies.
     count cuMemcpyHtoD [cuMemcpyHtoD 2000 legacy] += copies;
@@ -189,7 +197,7 @@ hook_table! {
     count cuMemcpyDtoHAsync [cuMemcpyDtoHAsync 2000 legacy] += copies;
     count cuMemcpyDtoHAsync_v2 [cuMemcpyDtoHAsync 3020 legacy] += copies;
     count cuMemcpyDtoHAsync_v2_ptsz [cuMemcpyDtoHAsync 7000 per_thread] += copies;
-    count cuMemcpyDtoDAsync [cuMemcpyDtoDAsync 2000 legacy] += copies;
+    count cuMemcpyDtoDAsync [cuMemcpyDtoDAsync 3000 legacy] += copies;
     count cuMemcpyDtoDAsync_v2 [cuMemcpyDtoDAsync 3020 legacy] += copies;
     count cuMemcpyDtoDAsync_v2_ptsz [cuMemcpyDtoDAsync 7000 per_thread] += copies;
     count cuMemcpy2DAsync [cuMemcpy2DAsync 2000 legacy] += copies;
@@ -210,6 +218,43 @@ hook_table! {
     count cuMemcpyPeerAsync_ptsz [cuMemcpyPeerAsync 7000 per_thread] += copies;
     count cuMemcpy3DPeerAsync [cuMemcpy3DPeerAsync 4000 legacy] += copies;
     count cuMemcpy3DPeerAsync_ptsz [cuMemcpy3DPeerAsync 7000 per_thread] += copies;
+    count cuMemcpyAtoA [cuMemcpyAtoA 2000 legacy] += copies;
+    count cuMemcpyAtoA_v2 [cuMemcpyAtoA 3020 legacy] += copies;
+    count cuMemcpyAtoA_v2_ptds [cuMemcpyAtoA 7000 per_thread] += copies;
+    count cuMemcpyAtoD [cuMemcpyAtoD 2000 legacy] += copies;
+    count cuMemcpyAtoD_v2 [cuMemcpyAtoD 3020 legacy] += copies;
+    count cuMemcpyAtoD_v2_ptds [cuMemcpyAtoD 7000 per_thread] += copies;
+    count cuMemcpyDtoA [cuMemcpyDtoA 2000 legacy] += copies;
+    count cuMemcpyDtoA_v2 [cuMemcpyDtoA 3020 legacy] += copies;
+    count cuMemcpyDtoA_v2_ptds [cuMemcpyDtoA 7000 per_thread] += copies;
+    count cuMemcpyHtoA [cuMemcpyHtoA 2000 legacy] += copies;
+    count cuMemcpyHtoA_v2 [cuMemcpyHtoA 3020 legacy] += copies;
+    count cuMemcpyHtoA_v2_ptds [cuMemcpyHtoA 7000 per_thread] += copies;
+    count cuMemcpyAtoH [cuMemcpyAtoH 2000 legacy] += copies;
+    count cuMemcpyAtoH_v2 [cuMemcpyAtoH 3020 legacy] += copies;
+    count cuMemcpyAtoH_v2_ptds [cuMemcpyAtoH 7000 per_thread] += copies;
+    count cuMemcpyHtoAAsync [cuMemcpyHtoAAsync 2000 legacy] += copies;
+    count cuMemcpyHtoAAsync_v2 [cuMemcpyHtoAAsync 3020 legacy] += copies;
+    count cuMemcpyHtoAAsync_v2_ptsz [cuMemcpyHtoAAsync 7000 per_thread] += copies;
+    count cuMemcpyAtoHAsync [cuMemcpyAtoHAsync 2000 legacy] += copies;
+    count cuMemcpyAtoHAsync_v2 [cuMemcpyAtoHAsync 3020 legacy] += copies;
+    count cuMemcpyAtoHAsync_v2_ptsz [cuMemcpyAtoHAsync 7000 per_thread] += copies;
+    count cuMemcpyBatchAsync [cuMemcpyBatchAsync 12080 legacy] += copies;
+    count cuMemcpyBatchAsync_ptsz [cuMemcpyBatchAsync 12080 per_thread] += copies;
+    count cuMemcpyBatchAsync_v2 [cuMemcpyBatchAsync 13000 legacy] += copies;
+    count cuMemcpyBatchAsync_v2_ptsz [cuMemcpyBatchAsync 13000 per_thread] += copies;
+    count cuMemcpy3DBatchAsync [cuMemcpy3DBatchAsync 12080 legacy] += copies;
+    count cuMemcpy3DBatchAsync_ptsz [cuMemcpy3DBatchAsync 12080 per_thread] += copies;
+    count cuMemcpy3DBatchAsync_v2 [cuMemcpy3DBatchAsync 13000 legacy] += copies;
+    count cuMemcpy3DBatchAsync_v2_ptsz [cuMemcpy3DBatchAsync 13000 per_thread] += copies;
+    count cuMemcpyWithAttributesAsync [cuMemcpyWithAttributesAsync 13020 legacy] += copies;
+    count cuMemcpyWithAttributesAsync_ptsz [cuMemcpyWithAttributesAsync 13020 per_thread] += copies;
+    count cuMemcpy3DWithAttributesAsync [cuMemcpy3DWithAttributesAsync 13020 legacy] += copies;
+    count cuMemcpy3DWithAttributesAsync_ptsz [cuMemcpy3DWithAttributesAsync 13020 per_thread] += copies;
+    count cuFabricCpyBatchAsync [cuFabricCpyBatchAsync 13050 legacy] += copies;
+    count cuFabricCpyBatchAsync_ptsz [cuFabricCpyBatchAsync 13050 per_thread] += copies;
+    count cuMemBatchDecompressAsync [cuMemBatchDecompressAsync 12060 legacy] += copies;
+    count cuMemBatchDecompressAsync_ptsz [cuMemBatchDecompressAsync 12060 per_thread] += copies;
 
     // Memsets.
     count cuMemsetD8 [cuMemsetD8 2000 legacy] += memsets;

@@ -13,8 +13,15 @@ use crate::sys::thread::Depth;
 pub(super) struct Properties {
     kind: i32,
     handle_types: i32,
-    location_kind: i32,
-    location: i32,
+    location: Location,
+}
+
+/// `CUmemLocation`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Location {
+    kind: i32,
+    id: i32,
 }
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`; the others are host memory.
@@ -23,7 +30,14 @@ const ON_DEVICE: i32 = 1;
 impl Properties {
     /// The device, if it is not host memory.
     pub(super) fn device(&self) -> Option<i32> {
-        (self.location_kind == ON_DEVICE).then_some(self.location)
+        self.location.device()
+    }
+}
+
+impl Location {
+    /// The device, if it is not host memory.
+    pub(super) fn device(&self) -> Option<i32> {
+        (self.kind == ON_DEVICE).then_some(self.id)
     }
 }
 

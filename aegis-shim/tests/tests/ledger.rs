@@ -163,20 +163,23 @@ fn physical_memory_lives_until_released_and_unmapped() {
 
 #[test]
 fn a_pools_blocks_are_charged_to_its_gpu() {
-    let daemon = FakeDaemon::start();
-    daemon.line(1).limit.store(1000, SeqCst);
-    let mut client = Setup::with_shim(Way::Dlsym, &daemon.path()).start();
-    client.begin();
-    client.ok("alloc 1");
-    let pool = client.ok("default_pool 1");
-    let block = client.ok(&format!("pool 600 7 {pool}"));
-    assert_eq!(client.run(&format!("pool 600 7 {pool}")).status, 2);
-    let ledger = daemon.ledger(0);
-    assert_eq!(used(&ledger, 0, Kind::Pool), 0);
-    assert_eq!(used(&ledger, 1, Kind::Pool), 600);
-    client.ok(&format!("free_async {block} 7"));
-    assert_eq!(used(&ledger, 1, Kind::Pool), 0);
-    client.end();
+    // The second way came with CUDA 13.
+    for way in ["default_pool 1", "location_pool 1"] {
+        let daemon = FakeDaemon::start();
+        daemon.line(1).limit.store(1000, SeqCst);
+        let mut client = Setup::with_shim(Way::Dlsym, &daemon.path()).start();
+        client.begin();
+        client.ok("alloc 1");
+        let pool = client.ok(way);
+        let block = client.ok(&format!("pool 600 7 {pool}"));
+        assert_eq!(client.run(&format!("pool 600 7 {pool}")).status, 2);
+        let ledger = daemon.ledger(0);
+        assert_eq!(used(&ledger, 0, Kind::Pool), 0, "{way}");
+        assert_eq!(used(&ledger, 1, Kind::Pool), 600, "{way}");
+        client.ok(&format!("free_async {block} 7"));
+        assert_eq!(used(&ledger, 1, Kind::Pool), 0, "{way}");
+        client.end();
+    }
 }
 
 #[test]

@@ -23,6 +23,24 @@ pub(super) struct Properties {
     location_id: i32,
 }
 
+/// `CUmemLocation`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Location {
+    kind: i32,
+    id: i32,
+}
+
+/// The device of a location that pools of pinned memory (1) can be on.
+fn device_of(location: In<Location>, allocation_type: i32) -> Result<i32> {
+    let location = location.get()?;
+    if location.kind != DEVICE || allocation_type != 1 {
+        return Err(Code::NOT_SUPPORTED);
+    }
+    driver::get()?.gpu(location.id)?;
+    Ok(location.id)
+}
+
 fn allocate(
     call: &mut Call,
     pointer: Out<u64>,
@@ -85,6 +103,25 @@ export! {
     }
 
     journalled fn cuDeviceSetMemPool(device: i32, pool: u64) |call| {
+        call.arg("device", device);
+        call.hex("pool", pool);
+        pool::set_current(driver::get()?, device, pool)
+    }
+
+    journalled fn cuMemGetDefaultMemPool(result: Out<u64>, location: In<Location>, allocation_type: i32) |call| {
+        let device = device_of(location, allocation_type)?;
+        call.arg("device", device);
+        result.set(pool::default_of(device))
+    }
+
+    journalled fn cuMemGetMemPool(result: Out<u64>, location: In<Location>, allocation_type: i32) |call| {
+        let device = device_of(location, allocation_type)?;
+        call.arg("device", device);
+        result.set(pool::current(driver::get()?, device)?)
+    }
+
+    journalled fn cuMemSetMemPool(location: In<Location>, allocation_type: i32, pool: u64) |call| {
+        let device = device_of(location, allocation_type)?;
         call.arg("device", device);
         call.hex("pool", pool);
         pool::set_current(driver::get()?, device, pool)
