@@ -11,7 +11,7 @@ use shim_core::names::route;
 
 use super::driver::SUCCESS;
 use super::real;
-use super::table::{ROUTES, address};
+use super::table::{self, ROUTES, address};
 use crate::session::active;
 
 /// The signature before CUDA 12.
@@ -72,6 +72,9 @@ unsafe fn substitute(
 }
 
 fn hook_for(name: &[u8], function: usize, version: c_int, flags: u64) -> Option<usize> {
+    // Programs look up hundreds of names at their start, most of them not hooked. Every base name of
+    // the table is one of its symbols too.
+    table::find(name)?;
     let is_named = |hook: usize| {
         ROUTES
             .get(hook)

@@ -149,5 +149,13 @@ mod tests {
         let exported: Vec<&str> = exports.lines().filter(|l| l.starts_with("cu")).collect();
         let hooked: Vec<&str> = table.rows.keys().map(String::as_str).collect();
         assert_eq!(hooked, exported);
+        // The shim's look-up by name relies on it.
+        for row in table.rows.values() {
+            assert!(
+                table.rows.contains_key(&row.base),
+                "{} is no symbol",
+                row.base
+            );
+        }
     }
 }
